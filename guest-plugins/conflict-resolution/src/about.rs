@@ -1,0 +1,96 @@
+//! Words about a conflict. They name parties and never values.
+
+use weir_policy_sdk::{
+    conflict_resolution::{Claim, Conflict, Origin, SubjectKind},
+    cut,
+};
+
+/// Most parties that a message names.
+const MAX_NAMED: usize = 5;
+/// Longest name in a message, bytes.
+const MAX_NAME: usize = 80;
+
+/// The field that a finding is about.
+pub(crate) fn path(conflict: &Conflict) -> String {
+    let list = match &conflict.kind {
+        SubjectKind::EnvVar => "env",
+        SubjectKind::PluginName | SubjectKind::BundledPlugin => "plugins",
+        SubjectKind::PluginInstallation => "pluginInstallations",
+        SubjectKind::Volume => "volumes",
+        SubjectKind::VolumeMount => "volumeMounts",
+        SubjectKind::Other(kind) => kind,
+    };
+    format!("{}.{}", cut(list, MAX_NAME), conflict.subject)
+}
+
+/// The subject with its kind.
+pub(crate) fn subject(conflict: &Conflict) -> String {
+    let kind = match &conflict.kind {
+        SubjectKind::EnvVar => "variable",
+        SubjectKind::PluginName => "plugin name",
+        SubjectKind::BundledPlugin => "bundled plugin",
+        SubjectKind::PluginInstallation => "plugin installation",
+        SubjectKind::Volume => "volume",
+        SubjectKind::VolumeMount => "mount path",
+        SubjectKind::Other(kind) => kind,
+    };
+    format!("{} {}", cut(kind, MAX_NAME), cut(&conflict.subject, MAX_NAME))
+}
+
+/// One party.
+pub(crate) fn party(claim: &Claim) -> String {
+    let origin = match &claim.origin {
+        Origin::User => "user",
+        Origin::Policy => "policy",
+        Origin::Generated => "generated",
+        Origin::Default => "default",
+        Origin::Other(origin) => origin,
+    };
+    format!("{} ({})", cut(&claim.who, MAX_NAME), cut(origin, MAX_NAME))
+}
+
+/// `, not A, B and 3 more`, or nothing.
+pub(crate) fn left_out<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
+    let parties = list(claims);
+    if parties.is_empty() { parties } else { format!(", not {parties}") }
+}
+
+/// Message of rule reject.
+pub(crate) fn rejected(conflict: &Conflict) -> String {
+    format!(
+        "{} is claimed by {}, and the rule of this policy is reject: remove the claims but one, or give {} another rule in the settings",
+        subject(conflict),
+        list(conflict.claims.iter()),
+        path_for_message(conflict),
+    )
+}
+
+/// Message of rule hold.
+pub(crate) fn held(conflict: &Conflict) -> String {
+    format!(
+        "waiting: {} is claimed by {}, and the rule of this policy is hold: remove the claims but one, or give {} another rule in the settings",
+        subject(conflict),
+        list(conflict.claims.iter()),
+        path_for_message(conflict),
+    )
+}
+
+/// Message about a kind that a newer contract brought.
+pub(crate) fn unknown_kind(conflict: &Conflict) -> String {
+    format!(
+        "waiting: this policy does not know what to do about {}, claimed by {}; remove the claims but one, or use a newer policy",
+        subject(conflict),
+        list(conflict.claims.iter()),
+    )
+}
+
+fn path_for_message(conflict: &Conflict) -> String {
+    cut(&path(conflict), MAX_NAME)
+}
+
+fn list<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
+    let parties: Vec<String> = claims.map(party).collect();
+    let more = parties.len().saturating_sub(MAX_NAMED);
+    let named = parties.into_iter().take(MAX_NAMED).collect::<Vec<_>>().join(", ");
+    if more == 0 { named } else { format!("{named} and {more} more") }
+}

@@ -1,0 +1,68 @@
+//! Inputs to test policies with.
+
+use crate::{
+    Context, ObjectMeta,
+    conflict_resolution::{Claim, ClaimValue, Origin},
+    konnect_env::{Certificate, ClusterType, Endpoints, Input},
+};
+
+/// A DataPlane `demo/gateway` of a cluster `test`.
+#[must_use]
+pub fn context() -> Context {
+    Context {
+        contract_version: "0.1.0".into(),
+        operator_version: "0.1.0".into(),
+        cluster_name: "test".into(),
+        cluster_labels: Vec::new(),
+        object: ObjectMeta {
+            kind: "DataPlane".into(),
+            namespace: "demo".into(),
+            name: "gateway".into(),
+            labels: Vec::new(),
+            annotations: Vec::new(),
+            extensions: Vec::new(),
+        },
+        namespace_labels: Vec::new(),
+        extensions: Vec::new(),
+    }
+}
+
+/// That DataPlane with a hybrid control plane in region `us`.
+///
+/// ```
+/// let input = weir_policy_sdk::sample::konnect_env();
+/// assert_eq!(input.endpoints.control_plane, "abc.us.cp0.konghq.com");
+/// ```
+#[must_use]
+pub fn konnect_env() -> Input {
+    Input {
+        context: context(),
+        control_plane_id: "11111111-2222-3333-4444-555555555555".into(),
+        cluster_type: ClusterType::ControlPlane,
+        endpoints: Endpoints {
+            control_plane: "abc.us.cp0.konghq.com".into(),
+            telemetry: "abc.us.tp0.konghq.com".into(),
+            extensions: Vec::new(),
+        },
+        region: Some("us".into()),
+        certificate: Certificate {
+            secret_name: "konnect-cert".into(),
+            mount_path: "/etc/secrets/kong-cluster-cert".into(),
+            extensions: Vec::new(),
+        },
+        data_plane_labels: Vec::new(),
+        image: "kong/kong-gateway:3.15".into(),
+        extensions: Vec::new(),
+    }
+}
+
+/// A claim with a literal value and no date.
+///
+/// ```
+/// use weir_policy_sdk::{conflict_resolution::Origin, sample};
+/// assert_eq!(sample::claim(Origin::User, "spec", "x").since, None);
+/// ```
+#[must_use]
+pub fn claim(origin: Origin, who: &str, value: &str) -> Claim {
+    Claim { who: who.into(), since: None, origin, value: ClaimValue::Text(value.into()), extensions: Vec::new() }
+}

@@ -1,0 +1,65 @@
+//! Conditions: the type and the words that are used in it.
+//!
+//! Kong's vocabulary is open (its operator adds words between versions), so types and reasons are strings here, not an enum that
+//! would refuse a status another operator wrote.
+
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// What a condition is about.
+pub mod types {
+    /// True once every child exists, enough pods are available and the ingress Service has an address where it needs one.
+    pub const READY: &str = "Ready";
+    /// Whether every entry of `spec.extensions` is of a sort this operator knows. Absent without extensions.
+    pub const ACCEPTED_EXTENSIONS: &str = "AcceptedExtensions";
+    /// Whether the Konnect extension shapes the pods. Absent without extensions.
+    pub const KONNECT_EXTENSION_APPLIED: &str = "KonnectExtensionApplied";
+    /// Whether every plugin in `spec.pluginsToInstall` is in the pods. Absent without plugins.
+    pub const PLUGINS_INSTALLED: &str = "PluginsInstalled";
+    /// Whether the answer of every slot was used.
+    pub const POLICIES_APPLIED: &str = "PoliciesApplied";
+    /// True while a change of the pods waits for its owner's word.
+    pub const ROLLOUT_HELD: &str = "RolloutHeld";
+}
+
+/// Why a condition is what it is.
+pub mod reasons {
+    /// Not ready: another condition is not true, or nothing has been made yet.
+    pub const DEPENDENCIES_NOT_READY: &str = "DependenciesNotReady";
+    /// Not ready: pods are missing, or the load balancer has no address yet.
+    pub const WAITING_TO_BECOME_READY: &str = "WaitingToBecomeReady";
+    /// Not ready: an object the spec names does not exist or cannot be used.
+    pub const REFERENCED_RESOURCES_NOT_AVAILABLE: &str = "ReferencedResourcesNotAvailable";
+    /// Not ready: the API server refused a child, or a child cannot be made.
+    pub const UNABLE_TO_PROVISION: &str = "UnableToProvision";
+    /// Not ready: the spec contradicts itself in a way the schema cannot see.
+    pub const VALIDATION_FAILED: &str = "ValidationFailed";
+    /// Ready: everything is as the spec says.
+    pub const READY: &str = "Ready";
+    /// Every extension is of a known sort.
+    pub const ACCEPTED_EXTENSIONS: &str = "AcceptedExtensions";
+    /// An extension is of a sort this operator does not know; it says which.
+    pub const NOT_SUPPORTED_EXTENSIONS: &str = "NotSupportedExtensions";
+    /// The extension is part of the pod template.
+    pub const KONNECT_EXTENSION_APPLIED: &str = "KonnectExtensionApplied";
+    /// A reference crosses a border it may not cross.
+    pub const REF_NOT_PERMITTED: &str = "RefNotPermitted";
+    /// The extension is missing, or what it says cannot be used.
+    pub const INVALID_EXTENSION: &str = "InvalidExtension";
+    /// The extension's Secret is missing, unnamed, not labelled for the operator or without a certificate.
+    pub const INVALID_SECRET: &str = "InvalidSecret";
+    /// The extension exists but is not ready for use yet.
+    pub const KONNECT_EXTENSION_NOT_READY: &str = "KonnectExtensionNotReady";
+
+    /// The answer is used.
+    pub const APPLIED: &str = "Applied";
+    /// What the condition is about waits: for an answer, or for its owner's word.
+    pub const HELD: &str = "Held";
+    /// The answer was refused by a check and is not used.
+    pub const REJECTED: &str = "Rejected";
+    /// A preview is complete and waits to be promoted.
+    pub const AWAITING_PROMOTION: &str = "AwaitingPromotion";
+    /// The spec asks for something this operator does not do.
+    pub const NOT_SUPPORTED: &str = "NotSupported";
+    /// No change waits.
+    pub const NOTHING_HELD: &str = "NothingHeld";
+}

@@ -1,0 +1,112 @@
+//! Every label, annotation and finalizer key, group name and other fixed name the operator shares with a cluster.
+//!
+//! Kong's keys are spelled exactly as Kong Operator spells them, so that objects, selectors and scripts made for it keep working.
+
+/// API group of DataPlane, KongPluginInstallation and the token-free KonnectExtension.
+pub const GATEWAY_OPERATOR_GROUP: &str = "gateway-operator.konghq.com";
+/// API group of the Konnect kinds that need an account token.
+pub const KONNECT_GROUP: &str = "konnect.konghq.com";
+/// API group of Weir's own kinds.
+pub const WEIR_GROUP: &str = "weir.dev";
+/// Name under which every apply is recorded in `metadata.managedFields`.
+pub const FIELD_MANAGER: &str = "weir";
+
+/// Label: the common name of an application. On pods it carries the name of the DataPlane.
+pub const APP: &str = "app";
+/// Label on every child: the sort of owner, for a DataPlane [`MANAGED_BY_DATAPLANE`].
+pub const MANAGED_BY: &str = "gateway-operator.konghq.com/managed-by";
+/// Value of [`MANAGED_BY`] on children of a DataPlane.
+pub const MANAGED_BY_DATAPLANE: &str = "dataplane";
+/// Label on a Service: what it serves, [`SERVICE_TYPE_ADMIN`] or [`SERVICE_TYPE_INGRESS`].
+pub const DATAPLANE_SERVICE_TYPE: &str = "gateway-operator.konghq.com/dataplane-service-type";
+/// Value of [`DATAPLANE_SERVICE_TYPE`] for the Service of Kong's admin API.
+pub const SERVICE_TYPE_ADMIN: &str = "admin";
+/// Value of [`DATAPLANE_SERVICE_TYPE`] for the Service that takes traffic.
+pub const SERVICE_TYPE_INGRESS: &str = "ingress";
+/// Label on a Service: which half of a blue/green pair it belongs to, [`STATE_LIVE`] or [`STATE_PREVIEW`].
+pub const DATAPLANE_SERVICE_STATE: &str = "gateway-operator.konghq.com/dataplane-service-state";
+/// Label on a Deployment: which half of a blue/green pair it is, [`STATE_LIVE`] or [`STATE_PREVIEW`].
+pub const DATAPLANE_DEPLOYMENT_STATE: &str = "gateway-operator.konghq.com/dataplane-deployment-state";
+/// Value of the state labels for what takes traffic.
+pub const STATE_LIVE: &str = "live";
+/// Value of the state labels for what waits to be promoted.
+pub const STATE_PREVIEW: &str = "preview";
+/// Label on a Deployment and its pods, and in the selectors of its Services: the id from `status.selector`.
+pub const SELECTOR: &str = "gateway-operator.konghq.com/selector";
+/// Label on a certificate Secret: name of the admin Service it was made for.
+pub const SERVICE_SECRET: &str = "gateway-operator.konghq.com/service-secret";
+/// Label on a cert-manager Certificate: what it is for, see [`CERT_PURPOSE_KONNECT`].
+pub const CERT_PURPOSE: &str = "gateway-operator.konghq.com/cert-purpose";
+/// Value of [`CERT_PURPOSE`] for a client certificate that a DataPlane presents to Konnect.
+pub const CERT_PURPOSE_KONNECT: &str = "konnect-dataplane";
+/// Label on a cert-manager Certificate: UID of the DataPlane it was made for.
+pub const OWNER_ID: &str = "gateway-operator.konghq.com/owner-id";
+/// Annotation on a DataPlane: `"true"` lets a waiting blue/green preview take over.
+pub const PROMOTE_WHEN_READY: &str = "gateway-operator.konghq.com/promote-when-ready";
+/// Annotation on a DataPlane: `key=value` pairs joined by commas that replace the selector of both its Services.
+pub const SERVICE_SELECTOR_OVERRIDE: &str = "gateway-operator.konghq.com/service-selector-override";
+/// Finalizer Kong Operator leaves on a DataPlane's Services, Deployments and Secrets so that they outlive their owner's deletion request.
+pub const WAIT_FOR_OWNER: &str = "gateway-operator.konghq.com/wait-for-owner";
+/// Annotation on a certificate Secret: when the certificate in it ends, as an RFC 3339 time.
+pub const CERT_EXPIRES_AT: &str = "konghq.com/cert-expires-at";
+/// Label a Secret needs to be seen at all: `"true"` for users' Secrets, `"internal"` for generated ones.
+pub const SECRET: &str = "konghq.com/secret";
+
+/// Annotation on a child: digest of what was last applied. Tells "nothing to write" from "somebody else changed it".
+pub const APPLIED: &str = "weir.dev/applied";
+/// Annotation on a Deployment: the answers in force of every slot, signed, so that they survive a restart of the operator.
+pub const DECISIONS: &str = "weir.dev/decisions";
+/// Annotation on a DataPlane: `Manual` holds changes of the pods that do not come from its own spec.
+pub const ROLLOUT: &str = "weir.dev/rollout";
+/// Annotation on a DataPlane: digest of the one held change that may go.
+pub const APPROVED_ROLLOUT: &str = "weir.dev/approved-rollout";
+/// Annotation on a DataPlane: `"true"` stops every write besides its status.
+pub const PAUSED: &str = "weir.dev/paused";
+/// Annotation on a token-free KonnectExtension: replaces the control plane id in the host names of Konnect's endpoints.
+pub const ENDPOINT_PREFIX: &str = "weir.dev/endpoint-prefix";
+/// Annotation on a token-free KonnectExtension: the sort of control plane, for example `ControlPlane` or `K8SIngressController`.
+pub const CLUSTER_TYPE: &str = "weir.dev/cluster-type";
+/// Annotation on a pod template: digest of the Konnect client certificate the pods were started with; a new one rolls them.
+pub const KONNECT_CERTIFICATE_DIGEST: &str = "weir.dev/konnect-certificate-digest";
+/// Annotation on a certificate Secret: marks the issue the certificate belongs to; a new value asks for a new certificate.
+pub const RENEWAL: &str = "weir.dev/renewal";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+
+    #[test]
+    fn every_key_is_one_the_api_server_takes() {
+        for key in [
+            APP,
+            MANAGED_BY,
+            DATAPLANE_SERVICE_TYPE,
+            DATAPLANE_SERVICE_STATE,
+            DATAPLANE_DEPLOYMENT_STATE,
+            SELECTOR,
+            SERVICE_SECRET,
+            CERT_PURPOSE,
+            OWNER_ID,
+            PROMOTE_WHEN_READY,
+            SERVICE_SELECTOR_OVERRIDE,
+            WAIT_FOR_OWNER,
+            CERT_EXPIRES_AT,
+            SECRET,
+            APPLIED,
+            DECISIONS,
+            ROLLOUT,
+            APPROVED_ROLLOUT,
+            PAUSED,
+            ENDPOINT_PREFIX,
+            CLUSTER_TYPE,
+            KONNECT_CERTIFICATE_DIGEST,
+            RENEWAL,
+        ] {
+            assert!(names::is_label_key(key), "{key}");
+        }
+        for value in [MANAGED_BY_DATAPLANE, SERVICE_TYPE_ADMIN, SERVICE_TYPE_INGRESS, STATE_LIVE, STATE_PREVIEW, CERT_PURPOSE_KONNECT] {
+            assert!(names::is_label_value(value), "{value}");
+        }
+    }
+}

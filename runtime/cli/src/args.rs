@@ -1,0 +1,130 @@
+//! Command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use weir_core::policy::SlotName;
+
+/// Kong gateways on Kubernetes, with reconciliation policies as WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, about, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Plan manifests without a cluster: every object, status and event the operator would write.
+    ///
+    /// The reconcile path is the operator's own, policies and limits included.
+    #[command(after_help = PLAN_HELP)]
+    Plan(Plan),
+    /// Print the CustomResourceDefinitions.
+    Crds(Crds),
+    /// Print a completion script for a shell.
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+const PLAN_HELP: &str = "\
+Exit codes (the highest wins):
+  0  all planned; waiting for the cluster is fine
+  1  something was refused or is held
+  2  usage, or unreadable input
+  3  a policy trapped or gave an unusable answer
+  4  a policy ran out of time or memory
+  5  a policy was not available
+  6  a signature or digest was wrong
+  7  a component is not compatible with its slot
+  8  internal error
+
+Examples:
+  weir plan -f manifests/
+  weir plan -f gateway.yaml --policy konnect-env=target/guests/konnect-env.wasm -o json
+  kubectl get dataplanes -A -o yaml | weir plan -f -";
+
+/// `weir plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// Manifest: a file, a directory (searched for .yaml, .yml and .json), or `-` for standard input. Repeatable.
+    #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-", required = true)]
+    pub filenames: Vec<PathBuf>,
+    /// Use this component for a slot instead of the built-in one. Repeatable.
+    #[arg(long = "policy", value_name = "SLOT=FILE.wasm", value_parser = slot_file)]
+    pub policies: Vec<(SlotName, PathBuf)>,
+    /// Settings of a slot's policy: a YAML or JSON file. Repeatable.
+    #[arg(long = "settings", value_name = "SLOT=FILE", value_parser = slot_file)]
+    pub settings: Vec<(SlotName, PathBuf)>,
+    /// Observed state: live objects, their children and their status, as `kubectl get -o yaml` prints them.
+    #[arg(long, value_name = "DIR")]
+    pub observed: Option<PathBuf>,
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
+    pub output: Output,
+    /// The time of the pass (RFC 3339). Fixed by default, so that a plan is the same on every machine.
+    #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
+    pub now: jiff::Timestamp,
+    /// Namespace of objects that name none.
+    #[arg(long, value_name = "NAMESPACE", default_value = "default")]
+    pub namespace: String,
+    /// The operator's own namespace, where its CA is looked for.
+    #[arg(long, env = "WEIR_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "weir-system")]
+    pub operator_namespace: String,
+    /// Name of the cluster, as policies see it.
+    #[arg(long, env = "WEIR_CLUSTER_NAME", value_name = "NAME", default_value = "")]
+    pub cluster_name: String,
+    /// Label of the cluster, as policies see it. Repeatable.
+    #[arg(long = "cluster-label", value_name = "KEY=VALUE", value_parser = pair)]
+    pub cluster_labels: Vec<(String, String)>,
+    /// Refuse images that are known to be below Kong 3.0.0.
+    #[arg(long, env = "WEIR_VALIDATE_IMAGES", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub validate_images: bool,
+    /// Where compiled components are kept; empty keeps none.
+    #[arg(long, env = "WEIR_CACHE_DIR", value_name = "DIR", default_value_os_t = default_cache())]
+    pub cache_dir: PathBuf,
+    /// Say nothing on standard error but errors.
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `weir crds`.
+#[derive(Debug, Args)]
+pub struct Crds {
+    /// Output format.
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
+    pub output: Output,
+}
+
+/// Output formats a machine reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// YAML documents.
+    Yaml,
+    /// One JSON document.
+    Json,
+}
+
+fn slot_file(text: &str) -> Result<(SlotName, PathBuf), String> {
+    let slots = || SlotName::ALL.map(SlotName::as_str).join(", ");
+    let (slot, file) = text.split_once('=').ok_or_else(|| format!("write SLOT=FILE, with one of the slots {}", slots()))?;
+    let slot = SlotName::parse(slot).ok_or_else(|| format!("no slot {slot:?}; there are {}", slots()))?;
+    if file.is_empty() {
+        return Err("the file is missing after `=`".into());
+    }
+    Ok((slot, file.into()))
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    text.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).ok_or_else(|| "write KEY=VALUE".into())
+}
+
+/// `$XDG_CACHE_HOME/weir`, else `~/.cache/weir`, else nothing.
+fn default_cache() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
+    base.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"))).map(|base| base.join("weir")).unwrap_or_default()
+}

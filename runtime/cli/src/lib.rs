@@ -1,0 +1,61 @@
+//! The `weir` command line. `main` only parses and exits; everything else is here, where tests reach it.
+
+pub mod args;
+pub mod exit;
+pub mod plan;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::CommandFactory;
+
+use self::{
+    args::{Cli, Command},
+    exit::Exit,
+};
+
+/// Runs a parsed command line and says how it ended.
+#[must_use]
+pub fn run(cli: Cli) -> ExitCode {
+    let result = match cli.command {
+        Command::Plan(args) => plan::run(&args),
+        Command::Crds(args) => crds(args),
+        Command::Completion { shell } => {
+            let mut out = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "weir", &mut out);
+            print(&out)
+        }
+    };
+    match result {
+        Ok(exit) => exit.code(),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "weir: {error:#}");
+            exit::of_error(&error).code()
+        }
+    }
+}
+
+fn crds(args: args::Crds) -> anyhow::Result<Exit> {
+    let crds = weir_api::crds::all();
+    let text = match args.output {
+        args::Output::Json => serde_json::to_string_pretty(&serde_json::json!({"apiVersion": "v1", "kind": "List", "items": crds}))?,
+        args::Output::Yaml => {
+            let mut text = String::new();
+            for crd in &crds {
+                text.push_str("---\n");
+                text.push_str(&serde_norway::to_string(crd)?);
+            }
+            text
+        }
+    };
+    print(text.as_bytes())
+}
+
+/// Writes to standard output. A reader that went away (`| head`) is not an error.
+pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<Exit> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| if bytes.ends_with(b"\n") { Ok(()) } else { out.write_all(b"\n") }).and_then(|()| out.flush()) {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,188 @@
+//! Snapshots from manifests: what `operator` gathers from a cluster, read from files. Read only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::Resource;
+use weir_api::{
+    dataplane::DataPlane,
+    konnect_extension::KonnectExtension,
+
+    manifest::{Objects, Problem, Schemas, Sourced},
+};
+use weir_core::{
+    dataplane::snapshot::{Child, Children, ForeignName, Lookup, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
+    hash, names,
+    plan::ChildKind,
+};
+
+use crate::args;
+
+/// Name of the Secret with the cluster CA (facts/kong-operator.md 0.2).
+const CA_SECRET: &str = "kong-operator-ca";
+
+/// All manifests of a plan.
+pub struct World<'a> {
+    /// The command line.
+    pub args: &'a args::Plan,
+    /// What the user wants.
+    pub desired: &'a Objects,
+    /// What is there.
+    pub observed: &'a Objects,
+}
+
+impl World<'_> {
+    /// The observed object of the same name.
+    fn live(&self, data_plane: &DataPlane) -> Option<&DataPlane> {
+        find(&self.observed.data_planes, &data_plane.metadata)
+    }
+
+    /// Rules that compare with the live object.
+    #[must_use]
+    pub fn transition_problems(&self, schemas: &Schemas, data_plane: &Sourced<DataPlane>) -> Vec<Problem> {
+        let Some(old) = self.live(&data_plane.object) else { return Vec::new() };
+        let value = |d: &DataPlane| serde_json::to_value(d).unwrap_or_default();
+        let mut new = value(&data_plane.object);
+        // Status is a subresource: an edit of the manifest does not touch it.
+        if let (Some(new), Some(status)) = (new.as_object_mut(), value(old).get("status")) {
+            new.insert("status".into(), status.clone());
+        }
+        schemas.check_update(&value(old), &new, &data_plane.source)
+    }
+
+    /// What one pass over this DataPlane sees.
+    #[must_use]
+    pub fn snapshot(&self, data_plane: &DataPlane) -> Snapshot {
+        let mut data_plane = data_plane.clone();
+        if let Some(live) = self.live(&data_plane) {
+            data_plane.metadata.uid.clone_from(&live.metadata.uid);
+            data_plane.metadata.generation = live.metadata.generation;
+            data_plane.status.clone_from(&live.status);
+        }
+        let namespace = data_plane.metadata.namespace.clone().unwrap_or_default();
+        let extension = self.extension(&data_plane);
+        let secrets = self.secrets(&namespace, &extension);
+        let name = data_plane.metadata.name.clone().unwrap_or_default();
+        let uid = data_plane.metadata.uid.clone().unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name));
+        Snapshot {
+            now: self.args.now,
+            operator: self.operator(),
+            namespace_labels: self.namespace_labels(&namespace),
+            children: self.children(&namespace, &name, &uid),
+            data_plane,
+            extension,
+            secrets,
+        }
+    }
+
+    fn operator(&self) -> Operator {
+        let meta = ObjectMeta { name: Some(CA_SECRET.into()), namespace: Some(self.args.operator_namespace.clone()), ..ObjectMeta::default() };
+        let certificate = self.secret(&meta).and_then(|s| s.keys.get("tls.crt").cloned());
+        // Without the CA its digest is a fixed word: names of certificate Secrets differ from the cluster's, nothing else does.
+        let mut operator = Operator::with_ca(certificate.unwrap_or_else(|| hash::digest(b"weir plan: no cluster CA")));
+        operator.cluster_name.clone_from(&self.args.cluster_name);
+        operator.cluster_labels = self.args.cluster_labels.iter().cloned().collect();
+        operator.validate_images = self.args.validate_images;
+        operator
+    }
+
+    fn namespace_labels(&self, namespace: &str) -> BTreeMap<String, String> {
+        let mut all = self.desired.namespaces.iter().chain(&self.observed.namespaces);
+        all.find(|n| n.object.metadata.name.as_deref() == Some(namespace)).and_then(|n| n.object.metadata.labels.clone()).unwrap_or_default()
+    }
+
+    fn extension(&self, data_plane: &DataPlane) -> Lookup<KonnectExtension> {
+        let Some(reference) = data_plane.spec.extensions.iter().flatten().next() else { return Lookup::Missing };
+        let meta = ObjectMeta { name: Some(reference.name.clone()), namespace: data_plane.metadata.namespace.clone(), ..ObjectMeta::default() };
+        let found = find(&self.desired.konnect_extensions, &meta).or_else(|| find(&self.observed.konnect_extensions, &meta));
+        found.map_or(Lookup::Missing, |extension| Lookup::Found(extension.clone()))
+    }
+
+    /// A Secret that no manifest has is unknown, not missing: nobody keeps certificates beside manifests.
+    fn secrets(&self, namespace: &str, extension: &Lookup<KonnectExtension>) -> BTreeMap<String, Lookup<SecretFacts>> {
+        let Lookup::Found(extension) = extension else { return BTreeMap::new() };
+        let auth = extension.spec.konnect_control_plane_api_auth_configuration.as_ref();
+        let Some(name) = auth.and_then(|a| a.cluster_certificate_secret_ref.as_ref()).and_then(|s| s.name.clone()) else { return BTreeMap::new() };
+        let meta = ObjectMeta { name: Some(name.clone()), namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
+        let facts = self.secret(&meta).map_or(Lookup::Unknown, Lookup::Found);
+        BTreeMap::from([(name, facts)])
+    }
+
+    fn secret(&self, meta: &ObjectMeta) -> Option<SecretFacts> {
+        let same = |s: &&Sourced<_>| same_name(&expose(s).metadata, meta);
+        self.desired.secrets.iter().chain(&self.observed.secrets).find(same).map(|s| facts(expose(s)))
+    }
+
+    /// Observed objects of the namespace: ours by owner UID, the others as holders of names.
+    fn children(&self, namespace: &str, name: &str, uid: &str) -> Children {
+        let mut children = Children::default();
+        let owner = Owner { namespace, name, uid };
+        let o = self.observed;
+        children.deployments = owner.split(ChildKind::Deployment, &o.deployments, &mut children.foreign);
+        children.services = owner.split(ChildKind::Service, &o.services, &mut children.foreign);
+        children.autoscalers = owner.split(ChildKind::HorizontalPodAutoscaler, &o.horizontal_pod_autoscalers, &mut children.foreign);
+        children.disruption_budgets = owner.split(ChildKind::PodDisruptionBudget, &o.pod_disruption_budgets, &mut children.foreign);
+        children.secrets = o.secrets.iter().map(expose).filter(|s| owner.owns(&s.metadata)).map(facts).collect();
+        children.replica_sets = o.replica_sets.iter().filter(|r| r.object.metadata.namespace.as_deref() == Some(namespace)).map(|r| replica_set(&r.object)).collect();
+        children
+    }
+}
+
+struct Owner<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+}
+
+impl Owner<'_> {
+    fn owns(&self, meta: &ObjectMeta) -> bool {
+        meta.namespace.as_deref() == Some(self.namespace) && meta.owner_references.iter().flatten().any(|o| o.uid == self.uid)
+    }
+
+    /// The name will be free: it is being deleted, or belongs to a former DataPlane of our name.
+    fn leaving(&self, meta: &ObjectMeta) -> bool {
+        let former = |o: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference| o.kind == "DataPlane" && o.name == self.name;
+        meta.deletion_timestamp.is_some() || meta.owner_references.iter().flatten().any(former)
+    }
+
+    fn split<T: Resource + Clone>(&self, kind: ChildKind, all: &[Sourced<T>], foreign: &mut BTreeSet<ForeignName>) -> Vec<Child<T>> {
+        let mut ours = Vec::new();
+        for object in all.iter().map(|s| &s.object).filter(|o| o.meta().namespace.as_deref() == Some(self.namespace)) {
+            if self.owns(object.meta()) {
+                ours.push(Child { object: object.clone(), answered: None });
+            } else {
+                foreign.insert(ForeignName { kind, name: object.meta().name.clone().unwrap_or_default(), leaving: self.leaving(object.meta()) });
+            }
+        }
+        ours
+    }
+}
+
+fn same_name(a: &ObjectMeta, b: &ObjectMeta) -> bool {
+    a.name == b.name && a.namespace == b.namespace
+}
+
+fn find<'a, T: Resource>(all: &'a [Sourced<T>], meta: &ObjectMeta) -> Option<&'a T> {
+    all.iter().map(|s| &s.object).find(|o| same_name(o.meta(), meta))
+}
+
+fn expose(secret: &Sourced<weir_api::manifest::Sealed<Secret>>) -> &Secret {
+    secret.object.expose()
+}
+
+/// The only place where a Secret's values are read: they become digests.
+fn facts(secret: &Secret) -> SecretFacts {
+    SecretFacts {
+        metadata: secret.metadata.clone(),
+        type_: secret.type_.clone().unwrap_or_default(),
+        keys: secret.data.iter().flatten().map(|(key, value)| (key.clone(), hash::digest(&value.0))).collect(),
+    }
+}
+
+fn replica_set(set: &k8s_openapi::api::apps::v1::ReplicaSet) -> ReplicaSetFacts {
+    let volumes = set.spec.as_ref().and_then(|s| s.template.as_ref()).and_then(|t| t.spec.as_ref()).and_then(|s| s.volumes.as_ref());
+    ReplicaSetFacts {
+        name: set.metadata.name.clone().unwrap_or_default(),
+        secrets: volumes.into_iter().flatten().filter_map(|v| v.secret.as_ref()?.secret_name.clone()).collect(),
+    }
+}

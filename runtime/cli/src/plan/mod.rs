@@ -1,0 +1,109 @@
+//! `weir plan`: the operator's own reconcile path with no cluster.
+
+pub mod gather;
+pub mod policies;
+pub mod report;
+mod sources;
+
+use std::{io::Write, path::Path};
+
+use futures::executor::block_on;
+use weir_api::manifest::{self, Loaded, Problem, Schemas};
+use weir_core::{
+    dataplane,
+    decisions::Sealing,
+    policy::{Finding, Policies, Severity},
+};
+
+use self::report::{Of, Report};
+use crate::{
+    args::{self, Output},
+    exit::{Exit, Failure},
+};
+
+/// Runs the command.
+///
+/// # Errors
+/// Usage and unreadable input ([`Exit::Usage`]), a host that does not start ([`Exit::Internal`]).
+pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
+    let host = policies::host(&args.cache_dir)?;
+    let loaded = policies::load(&host, &args.policies, &args.settings)?;
+    let report = plan(args, &loaded.policies)?;
+    let exit = loaded.problems.iter().map(|p| p.exit).fold(report.exit(), Exit::max);
+    let text = match args.output {
+        Output::Json => report.json()?,
+        Output::Yaml => report.yaml()?,
+    };
+    crate::print(text.as_bytes())?;
+    let mut err = std::io::stderr().lock();
+    for problem in &loaded.problems {
+        let _ = writeln!(err, "weir plan: {}", problem.message);
+    }
+    summary(&mut err, &report, args.quiet);
+    Ok(exit)
+}
+
+/// Plans every DataPlane of the manifests.
+///
+/// # Errors
+/// When an input cannot be read at all.
+pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
+    let schemas = Schemas::new().map_err(|error| anyhow::anyhow!("our own CRDs do not compile: {error}"))?;
+    let desired = manifest::load(sources::read(&args.filenames)?, &schemas, &args.namespace);
+    let observed = match &args.observed {
+        Some(dir) => manifest::load(sources::read(&[dir.clone()])?, &schemas, &args.namespace),
+        None => Loaded::default(),
+    };
+    let mut report = Report::default();
+    for problem in desired.problems.iter().chain(&observed.problems) {
+        refuse(&mut report, problem);
+    }
+    if desired.objects.is_empty() && desired.problems.is_empty() {
+        return Err(Failure::usage("the manifests contain no object: name files with -f, or pipe them to `-f -`").into());
+    }
+    let world = gather::World { args, desired: &desired.objects, observed: &observed.objects };
+    for data_plane in &desired.objects.data_planes {
+        let transition = world.transition_problems(&schemas, data_plane);
+        if !transition.is_empty() {
+            transition.iter().for_each(|problem| refuse(&mut report, problem));
+            continue;
+        }
+        let snapshot = world.snapshot(&data_plane.object);
+        let plan = block_on(dataplane::reconcile(&snapshot, policies, &Sealing::Open));
+        let meta = &data_plane.object.metadata;
+        report.add(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default(), plan);
+    }
+    Ok(report)
+}
+
+/// A refused manifest is a finding: the others are still planned.
+fn refuse(report: &mut Report, problem: &Problem) {
+    report.ends(if problem.is_unreadable() { Exit::Usage } else { Exit::Held });
+    let code = if problem.is_unreadable() { "UnreadableManifest" } else { "InvalidObject" };
+    report.findings.push(Of {
+        object: problem.object.clone().unwrap_or_else(|| base_name(&problem.file)),
+        what: Finding {
+            severity: Severity::Error,
+            code: code.into(),
+            path: problem.field.clone().unwrap_or_default(),
+            message: format!("{}:{}: {}", base_name(&problem.file), problem.line, problem.message),
+        },
+    });
+    report.held.push(problem.to_string());
+}
+
+/// Findings name the file, not the folder it happens to lie in: a plan is the same on every machine.
+fn base_name(file: &str) -> String {
+    Path::new(file).file_name().map_or_else(|| file.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What a person wants to know at once: on standard error, so that the plan itself can be piped.
+fn summary(err: &mut impl Write, report: &Report, quiet: bool) {
+    for line in &report.held {
+        let _ = writeln!(err, "weir plan: {line}");
+    }
+    if !quiet {
+        let (objects, planned, deletions) = (report.objects.len(), report.statuses.len(), report.deletions.len());
+        let _ = writeln!(err, "weir plan: {planned} DataPlane(s): {objects} object(s) to write, {deletions} to delete, {} held or refused", report.held.len());
+    }
+}

@@ -1,0 +1,170 @@
+//! From what was decided to what has to be done. Pure and total: one pass wants everything that can be known in that pass.
+
+pub mod lookup;
+mod prune;
+pub(crate) mod rollout;
+
+use serde::Serialize;
+use weir_api::{condition::reasons, dataplane::DataPlaneStatus, keys};
+
+use self::{lookup::Name, rollout::Rollout};
+use super::{
+    decide::Decided,
+    objects::{admin_service, autoscaler, disruption_budget, ingress_service, konnect_certificate},
+    snapshot::Child,
+    status,
+    validate::Validated,
+};
+use crate::{
+    events::Event,
+    live,
+    plan::{Change, ChildKind, HeldPart, Hold, Object, Plan},
+};
+
+/// What the pass wants, while it is being put together.
+pub(crate) struct Wanted {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) holds: Vec<Hold>,
+    /// Name of the ingress Service in force.
+    pub(crate) ingress: Option<String>,
+    pub(crate) rollout: Rollout,
+}
+
+impl Wanted {
+    fn hold(&mut self, what: HeldPart, reason: &str, message: impl Into<String>) {
+        self.holds.push(Hold { what, reason: reason.into(), message: message.into() });
+    }
+
+    /// The usable name, or a hold that says why there is none.
+    fn name(&mut self, part: HeldPart, kind: ChildKind, name: &Name) -> Option<String> {
+        match name {
+            Name::Use(name) => Some(name.clone()),
+            Name::Wait(name) => {
+                self.hold(part, "WaitingForOldChild", format!("{} {name:?} of a former object is still being deleted; it is made again when it is gone", kind.api().1));
+                None
+            }
+            Name::Taken(name) => {
+                self.hold(part, "NameTaken", format!("{} {name:?} belongs to somebody else: choose another name or delete it", kind.api().1));
+                None
+            }
+        }
+    }
+
+    /// Applies an object when it has to be written.
+    fn apply<T: Serialize>(&mut self, mut object: Object, live: Option<&Child<T>>) {
+        live::stamp(&mut object);
+        let Some(child) = live else {
+            self.changes.push(Change::Apply { object, first: true });
+            return;
+        };
+        let current = serde_json::to_value(&child.object).unwrap_or_default();
+        if live::needs_write(&object.to_json(), &current, child.answered.as_ref()) {
+            object.meta_mut().uid = current.pointer("/metadata/uid").and_then(|u| u.as_str()).map(String::from);
+            self.changes.push(Change::Apply { object, first: false });
+        }
+    }
+}
+
+/// Plans the pass.
+#[must_use]
+pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
+    let mut wanted = Wanted { changes: Vec::new(), holds: problems(dp), ingress: None, rollout: Rollout::None };
+    if !dp.holds(HeldPart::Everything) {
+        wanted.holds.extend(decided.holds.iter().cloned());
+        children(dp, decided, &mut wanted);
+    }
+    if dp.annotation(keys::PAUSED) == Some("true") {
+        wanted.changes.clear();
+        wanted.rollout = Rollout::Paused;
+        wanted.hold(HeldPart::Everything, "Paused", format!("annotation {} is \"true\": nothing but the status is written", keys::PAUSED));
+    }
+    let status = status::build(dp, decided, &wanted);
+    let status_changed = dp.snapshot.data_plane.status.as_ref() != Some(&status);
+    let mut events: Vec<Event> = decided.findings.iter().filter_map(Event::of_finding).collect();
+    events.extend(wanted.holds.iter().map(|h| Event::warning(&h.reason, "A part of this object is held back", h.message.clone())));
+    events.extend(wanted.changes.iter().map(change_event));
+    Plan {
+        changes: wanted.changes,
+        status: Some(status),
+        status_changed,
+        events,
+        findings: decided.findings.clone(),
+        policies: decided.policies.clone(),
+        holds: wanted.holds,
+    }
+}
+
+fn problems(dp: &Validated<'_>) -> Vec<Hold> {
+    let hold = |p: &super::validate::Problem| Hold { what: p.part, reason: reasons::VALIDATION_FAILED.into(), message: format!("{}: {}", p.path, p.message) };
+    dp.problems.iter().map(hold).collect()
+}
+
+fn change_event(change: &Change) -> Event {
+    match change {
+        Change::Apply { object, first } => {
+            let reason = if *first { "Created" } else { "Updated" };
+            let name = object.meta().name.as_deref().unwrap_or_default();
+            Event::normal(reason, "A child was applied", format!("{} {name}", object.kind().api().1))
+        }
+        Change::MintCertificate(request) => {
+            Event::normal("CertificateMinted", "An admin certificate was made", format!("Secret {}", request.metadata.name.as_deref().unwrap_or_default()))
+        }
+        Change::Delete(target) => Event::normal("Deleted", "A child that is not wanted any more was deleted", format!("{} {}", target.kind.api().1, target.name)),
+        Change::RemoveAnnotation { key } => Event::normal("InstructionDone", "A one-time annotation was carried out and removed", key.clone()),
+    }
+}
+
+/// Children in apply order: what others refer to comes first.
+fn children(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
+    if !dp.holds(HeldPart::AdminService)
+        && let Some(name) = wanted.name(HeldPart::AdminService, ChildKind::Service, &decided.admin_service)
+    {
+        wanted.apply(Object::Service(Box::new(admin_service::build(dp, name))), lookup::live_service(dp, "admin"));
+    }
+    ingress(dp, wanted);
+    if let Some(options) = konnect_certificate::options(dp) {
+        wanted.apply(Object::Certificate(Box::new(konnect_certificate::build(dp, options))), None::<&Child<serde_json::Value>>);
+    }
+    if let Some(request) = &decided.certificate.request {
+        wanted.changes.push(Change::MintCertificate(Box::new(request.clone())));
+    }
+    let deployment = rollout::deployment(dp, decided, wanted);
+    if let Some(deployment) = &deployment {
+        scaling(dp, deployment, wanted);
+    }
+    budget(dp, wanted);
+    prune::prune(dp, decided, deployment.as_deref(), wanted);
+}
+
+fn ingress(dp: &Validated<'_>, wanted: &mut Wanted) {
+    wanted.ingress = lookup::live_service(dp, "ingress").and_then(|c| c.object.metadata.name.clone());
+    if dp.holds(HeldPart::IngressService) {
+        return;
+    }
+    let Some(name) = wanted.name(HeldPart::IngressService, ChildKind::Service, &lookup::ingress_service(dp)) else { return };
+    let live = lookup::services(dp, "ingress").find(|c| c.object.metadata.name.as_deref() == Some(name.as_str()));
+    wanted.apply(Object::Service(Box::new(ingress_service::build(dp, name.clone()))), live);
+    wanted.ingress = Some(name);
+}
+
+fn scaling(dp: &Validated<'_>, deployment: &str, wanted: &mut Wanted) {
+    let Some(options) = autoscaler::options(dp).filter(|_| !dp.holds(HeldPart::Autoscaler)) else { return };
+    let all = &dp.snapshot.children.autoscalers;
+    let live = all.iter().find(|c| c.object.metadata.deletion_timestamp.is_none());
+    let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
+    let name = live.and_then(|c| c.object.metadata.name.clone()).map_or_else(|| lookup::same_name(dp, ChildKind::HorizontalPodAutoscaler, &leaving), Name::Use);
+    if let Some(name) = wanted.name(HeldPart::Autoscaler, ChildKind::HorizontalPodAutoscaler, &name) {
+        wanted.apply(Object::HorizontalPodAutoscaler(Box::new(autoscaler::build(dp, name, deployment, options))), live);
+    }
+}
+
+fn budget(dp: &Validated<'_>, wanted: &mut Wanted) {
+    let Some(options) = disruption_budget::options(dp).filter(|_| !dp.holds(HeldPart::DisruptionBudget)) else { return };
+    let all = &dp.snapshot.children.disruption_budgets;
+    let live = all.iter().find(|c| c.object.metadata.deletion_timestamp.is_none());
+    let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
+    let name = live.and_then(|c| c.object.metadata.name.clone()).map_or_else(|| lookup::same_name(dp, ChildKind::PodDisruptionBudget, &leaving), Name::Use);
+    if let Some(name) = wanted.name(HeldPart::DisruptionBudget, ChildKind::PodDisruptionBudget, &name) {
+        wanted.apply(Object::PodDisruptionBudget(Box::new(disruption_budget::build(dp, name, options))), live);
+    }
+}

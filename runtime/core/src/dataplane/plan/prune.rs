@@ -1,0 +1,64 @@
+//! What is ours and not wanted any more. A part that is held is never pruned.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{Wanted, lookup};
+use crate::{
+    dataplane::{
+        decide::Decided,
+        objects::{autoscaler, certificate, disruption_budget, proxy::CLUSTER_CERTIFICATE_VOLUME},
+        validate::Validated,
+    },
+    plan::{Change, ChildKind, HeldPart, Target},
+};
+
+pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&str>, wanted: &mut Wanted) {
+    let held = |wanted: &Wanted, part: HeldPart| wanted.holds.iter().any(|h| h.what == part);
+    let children = &dp.snapshot.children;
+    let mut gone = Vec::new();
+    if let Some(name) = deployment.filter(|_| lookup::live_deployment(dp).is_some()) {
+        let others = children.deployments.iter().map(|c| &c.object.metadata).filter(|m| m.name.as_deref() != Some(name));
+        gone.extend(others.filter(|m| !is_preview(m)).map(|m| (ChildKind::Deployment, m)));
+    }
+    for (service_type, part, name) in [
+        ("admin", HeldPart::AdminService, Some(decided.admin_service.text().to_owned())),
+        ("ingress", HeldPart::IngressService, wanted.ingress.clone()),
+    ] {
+        if let Some(name) = name.filter(|_| !held(wanted, part)) {
+            let others = lookup::services(dp, service_type).map(|c| &c.object.metadata).filter(|m| m.name.as_deref() != Some(name.as_str()));
+            gone.extend(others.map(|m| (ChildKind::Service, m)));
+        }
+    }
+    if autoscaler::options(dp).is_none() {
+        gone.extend(children.autoscalers.iter().map(|c| (ChildKind::HorizontalPodAutoscaler, &c.object.metadata)));
+    }
+    if disruption_budget::options(dp).is_none() {
+        gone.extend(children.disruption_budgets.iter().map(|c| (ChildKind::PodDisruptionBudget, &c.object.metadata)));
+    }
+    let mounted = mounted_certificate(dp);
+    let in_force = [decided.certificate.secret.as_str(), mounted.unwrap_or_default()];
+    let unused = certificate::unused(dp, &in_force);
+    gone.extend(unused.iter().map(|s| (ChildKind::Secret, &s.metadata)));
+    let targets: Vec<Change> = gone.into_iter().filter(|(_, m)| m.deletion_timestamp.is_none()).map(|(kind, m)| delete(dp, kind, m)).collect();
+    wanted.changes.extend(targets);
+}
+
+fn is_preview(meta: &ObjectMeta) -> bool {
+    meta.labels.as_ref().and_then(|l| l.get(weir_api::keys::DATAPLANE_DEPLOYMENT_STATE)).is_some_and(|s| s == "preview")
+}
+
+/// The Secret that the live Deployment mounts: it stays at least until the next template is out.
+fn mounted_certificate<'a>(dp: &'a Validated<'_>) -> Option<&'a str> {
+    let spec = lookup::live_deployment(dp)?.object.spec.as_ref()?.template.spec.as_ref()?;
+    let volume = spec.volumes.as_ref()?.iter().find(|v| v.name == CLUSTER_CERTIFICATE_VOLUME)?;
+    volume.secret.as_ref()?.secret_name.as_deref()
+}
+
+fn delete(dp: &Validated<'_>, kind: ChildKind, meta: &ObjectMeta) -> Change {
+    Change::Delete(Target {
+        kind,
+        namespace: dp.namespace.clone(),
+        name: meta.name.clone().unwrap_or_default(),
+        uid: meta.uid.clone().unwrap_or_default(),
+    })
+}

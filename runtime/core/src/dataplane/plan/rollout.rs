@@ -1,0 +1,159 @@
+//! The Deployment: whether its pod template moves or stays as it is, and how many replicas it asks for.
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::PodTemplateSpec};
+use weir_api::{condition::reasons, keys};
+
+use super::{Wanted, lookup};
+use crate::{
+    dataplane::{
+        decide::Decided,
+        objects::{
+            autoscaler,
+            deployment::{self, TEMPLATE_HASH},
+            proxy::CLUSTER_CERTIFICATE_VOLUME,
+        },
+        snapshot::Child,
+        validate::{Konnect, Validated},
+    },
+    hash, live,
+    plan::{Change, ChildKind, HeldPart, Object},
+};
+
+/// Whether the pod template waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rollout {
+    /// Nothing waits, and nothing is said.
+    None,
+    /// Blue/green is asked for and nothing waits.
+    BlueGreen,
+    /// A change of the pod template waits for `promote-when-ready` (semantics "Blue/green until previews exist").
+    AwaitingPromotion {
+        /// Hash of the pending template.
+        pending: String,
+    },
+    /// The object is paused.
+    Paused,
+}
+
+/// Plans the Deployment. Returns its name where it exists or will exist.
+pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) -> Option<String> {
+    let live = lookup::live_deployment(dp);
+    let name = wanted.name(HeldPart::PodTemplate, ChildKind::Deployment, &lookup::deployment(dp))?;
+    plugins(dp, wanted);
+    let held = dp.holds(HeldPart::PodTemplate) || wanted.holds.iter().any(|h| h.what == HeldPart::PodTemplate);
+    let pending = decided.settled.as_ref().filter(|_| !held).map(|settled| {
+        let path = decided.konnect.as_ref().and_then(|k| k.readiness_path.as_deref());
+        deployment::template(dp, settled, path, certificate_digest(dp, decided, live).as_deref())
+    });
+    let template = match (pending, live) {
+        (None, None) => return None,
+        (None, Some(live)) => Template::Keep(live),
+        (Some(template), None) => {
+            wanted.rollout = if blue_green(dp) { Rollout::BlueGreen } else { Rollout::None };
+            Template::Roll(template)
+        }
+        (Some(template), Some(live)) => gate(dp, template, live, wanted),
+    };
+    let object = match template {
+        Template::Roll(template) => deployment::build(dp, name.clone(), template, replicas(dp, live), decided.decisions.clone()),
+        Template::Keep(live) => keep(dp, decided, name.clone(), live),
+    };
+    wanted.apply(Object::Deployment(Box::new(object)), live);
+    Some(name)
+}
+
+enum Template<'a> {
+    Roll(PodTemplateSpec),
+    Keep(&'a Child<Deployment>),
+}
+
+/// A custom plugin is never silently left out: until installations are served, the pod template is held.
+fn plugins(dp: &Validated<'_>, wanted: &mut Wanted) {
+    if dp.spec().plugins_to_install.as_ref().is_none_or(Vec::is_empty) {
+        return;
+    }
+    let message = "spec.pluginsToInstall: plugin installations are not served yet; the pod template is held, because a gateway without its plugins may let traffic through";
+    wanted.hold(HeldPart::PodTemplate, reasons::NOT_SUPPORTED, message);
+}
+
+/// With blue/green every change of the template waits for a promotion, which then rolls in place.
+fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deployment>, wanted: &mut Wanted) -> Template<'a> {
+    let promote = dp.annotation(keys::PROMOTE_WHEN_READY) == Some("true");
+    let differs = differs(&template, live);
+    if blue_green(dp) && differs && !promote {
+        let pending = hash::digest_json(&template);
+        let message = format!("the pod template waits for annotation {}: \"true\"; it then rolls in place, since a preview is not offered yet", keys::PROMOTE_WHEN_READY);
+        wanted.hold(HeldPart::PodTemplate, reasons::AWAITING_PROMOTION, message);
+        wanted.rollout = Rollout::AwaitingPromotion { pending };
+        return Template::Keep(live);
+    }
+    if blue_green(dp) {
+        wanted.rollout = Rollout::BlueGreen;
+        if promote {
+            wanted.changes.push(Change::RemoveAnnotation { key: keys::PROMOTE_WHEN_READY.into() });
+        }
+    }
+    Template::Roll(template)
+}
+
+fn blue_green(dp: &Validated<'_>) -> bool {
+    dp.spec().deployment.as_ref().and_then(|d| d.rollout.as_ref()).is_some_and(|r| r.strategy.blue_green.is_some())
+}
+
+fn annotation<'a>(live: &'a Child<Deployment>, key: &str) -> Option<&'a String> {
+    live.object.metadata.annotations.as_ref()?.get(key)
+}
+
+fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> bool {
+    if let Some(in_force) = annotation(live, TEMPLATE_HASH) {
+        return *in_force != hash::digest_json(template);
+    }
+    let current = live.object.spec.as_ref().map(|s| serde_json::to_value(&s.template).unwrap_or_default()).unwrap_or_default();
+    !live::covers(&current, &serde_json::to_value(template).unwrap_or_default())
+}
+
+/// The Deployment with the template it has: only scaling, labels and an expiring certificate move.
+fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deployment>) -> Deployment {
+    let mut template = live.object.spec.as_ref().map(|s| s.template.clone()).unwrap_or_default();
+    let volumes = template.spec.as_mut().and_then(|s| s.volumes.as_mut()).into_iter().flatten();
+    let certificate = volumes.filter(|v| v.name == CLUSTER_CERTIFICATE_VOLUME).find_map(|v| v.secret.as_mut());
+    if let (Some(secret), Some(_)) = (certificate, &decided.certificate.request) {
+        secret.secret_name = Some(decided.certificate.secret.clone());
+    }
+    let decisions = annotation(live, keys::DECISIONS).cloned();
+    let mut object = deployment::build(dp, name, template, replicas(dp, Some(live)), decisions);
+    if let (Some(annotations), Some(in_force)) = (object.metadata.annotations.as_mut(), annotation(live, TEMPLATE_HASH)) {
+        annotations.insert(TEMPLATE_HASH.into(), in_force.clone());
+    }
+    object
+}
+
+/// Digest of the Konnect certificate on the template: the Secret's, or the one in force while the answer in force is an older one.
+fn certificate_digest(dp: &Validated<'_>, decided: &Decided, live: Option<&Child<Deployment>>) -> Option<String> {
+    decided.konnect.as_ref()?;
+    let in_force = || live?.object.spec.as_ref()?.template.metadata.as_ref()?.annotations.as_ref()?.get(keys::KONNECT_CERTIFICATE_DIGEST).cloned();
+    match &dp.konnect {
+        Konnect::Ready { certificate_digest: Some(digest), .. } if !decided.konnect_kept => Some(digest.clone()),
+        Konnect::Ready { .. } | Konnect::None | Konnect::NotAccepted { .. } | Konnect::Blocked { .. } => in_force(),
+    }
+}
+
+/// Replicas to ask for; none leaves the field to the manager that has it. With an autoscaler the live count is applied until another manager
+/// owns the field, so that switching it on or off never dips.
+fn replicas(dp: &Validated<'_>, live: Option<&Child<Deployment>>) -> Option<i32> {
+    let given = dp.spec().deployment.as_ref().and_then(|d| d.replicas).filter(|r| *r >= 0);
+    let Some(scaling) = autoscaler::options(dp) else { return Some(given.unwrap_or(1)) };
+    let least = scaling.min_replicas.unwrap_or(1).max(0);
+    match live {
+        None => Some(least),
+        Some(live) if foreign_replicas(live) => None,
+        Some(live) => Some(live.object.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1).max(least)),
+    }
+}
+
+fn foreign_replicas(live: &Child<Deployment>) -> bool {
+    live.object.metadata.managed_fields.iter().flatten().any(|entry| {
+        let owns = entry.fields_v1.as_ref().is_some_and(|f| f.0.pointer("/f:spec/f:replicas").is_some());
+        owns && entry.manager.as_deref() != Some(keys::FIELD_MANAGER)
+    })
+}

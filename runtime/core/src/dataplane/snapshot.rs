@@ -1,0 +1,154 @@
+//! What one pass over a DataPlane sees. Gathered by the shell, or made from manifests; serialisable in spirit: it holds no Secret
+//! value, no client and no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service, policy::v1::PodDisruptionBudget,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+use weir_api::{dataplane::DataPlane, konnect_extension::KonnectExtension};
+
+use crate::{
+    plan::{ChildKind, KeyAlgorithm},
+    policy::Pairs,
+};
+
+/// A reference that was followed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Lookup<T> {
+    /// It is there.
+    Found(T),
+    /// It is not there.
+    Missing,
+    /// Nobody can know: no cluster was asked, and the manifests do not contain it.
+    #[default]
+    Unknown,
+}
+
+/// A Secret without its values.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SecretFacts {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Type, for example kubernetes.io/tls.
+    pub type_: String,
+    /// Digest (`sha256:…`) of each key's content.
+    pub keys: BTreeMap<String, String>,
+}
+
+/// The cluster CA, by digest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaFacts {
+    /// `sha256:…` of its certificate.
+    pub digest: String,
+    /// Its key algorithm, which leaves follow.
+    pub key: KeyAlgorithm,
+}
+
+/// What the operator knows about itself and its cluster.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operator {
+    /// Version of the operator.
+    pub version: String,
+    /// Name of the cluster, for policies.
+    pub cluster_name: String,
+    /// Labels of the cluster, for policies.
+    pub cluster_labels: Pairs,
+    /// The CA that signs admin certificates.
+    pub ca: CaFacts,
+    /// Refuse images known to be below Kong 3.0.0.
+    pub validate_images: bool,
+    /// Label key that marks Secrets for Kong's own tools.
+    pub secret_label: String,
+    /// Lifetime of an admin certificate, seconds.
+    pub certificate_ttl_seconds: i64,
+    /// How long before its end a certificate is renewed, seconds.
+    pub certificate_margin_seconds: i64,
+}
+
+impl Operator {
+    /// Kong's defaults (facts/kong-operator.md 0.2) with a CA of this digest.
+    #[must_use]
+    pub fn with_ca(ca_digest: String) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            cluster_name: String::new(),
+            cluster_labels: Pairs::new(),
+            ca: CaFacts { digest: ca_digest, key: KeyAlgorithm::EcdsaP256 },
+            validate_images: true,
+            secret_label: weir_api::keys::SECRET.into(),
+            certificate_ttl_seconds: 87_600 * 3_600,
+            certificate_margin_seconds: 168 * 3_600,
+        }
+    }
+}
+
+/// A live child and what the server answered to our last apply of it, where that is remembered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Child<T> {
+    /// The live object.
+    pub object: T,
+    /// The server's answer to our last apply; none after a restart and without a cluster.
+    pub answered: Option<Value>,
+}
+
+/// A ReplicaSet, as far as the core cares: which Secrets its pods use.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReplicaSetFacts {
+    /// Name.
+    pub name: String,
+    /// Secrets that its pod template mounts.
+    pub secrets: BTreeSet<String>,
+}
+
+/// An object on a name we plan to use that is not ours.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ForeignName {
+    /// Kind.
+    pub kind: ChildKind,
+    /// Name.
+    pub name: String,
+    /// It is being deleted, or belongs to a former object of our name: the name will be free.
+    pub leaving: bool,
+}
+
+/// Live children: found by owner UID and labels, and by planned name.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Children {
+    /// Deployments.
+    pub deployments: Vec<Child<Deployment>>,
+    /// Services.
+    pub services: Vec<Child<Service>>,
+    /// Autoscalers.
+    pub autoscalers: Vec<Child<HorizontalPodAutoscaler>>,
+    /// Disruption budgets.
+    pub disruption_budgets: Vec<Child<PodDisruptionBudget>>,
+    /// Secrets, without values.
+    pub secrets: Vec<SecretFacts>,
+    /// ReplicaSets of the Deployments.
+    pub replica_sets: Vec<ReplicaSetFacts>,
+    /// Names that others hold.
+    pub foreign: BTreeSet<ForeignName>,
+}
+
+/// What one pass sees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// The time of the pass.
+    pub now: Timestamp,
+    /// The operator and its cluster.
+    pub operator: Operator,
+    /// The object.
+    pub data_plane: DataPlane,
+    /// Labels of its namespace.
+    pub namespace_labels: Pairs,
+    /// The token-free KonnectExtension that `spec.extensions` names, where it names one.
+    pub extension: Lookup<KonnectExtension>,
+    /// Secrets that the object or its extension names.
+    pub secrets: BTreeMap<String, Lookup<SecretFacts>>,
+    /// Live children.
+    pub children: Children,
+}

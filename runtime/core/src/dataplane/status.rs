@@ -1,0 +1,229 @@
+//! Status: conditions, addresses, counts. Derived from the live children and from what is held, never from wishes.
+
+use k8s_openapi::{
+    api::core::v1::Service,
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+};
+use weir_api::{
+    condition::{reasons, types},
+    dataplane::{Address, DataPlaneStatus},
+};
+
+use super::{
+    decide::Decided,
+    plan::{Wanted, lookup, rollout::Rollout},
+    validate::{Konnect, Validated},
+};
+use crate::plan::{HeldPart, Hold, Outcome};
+
+/// Conditions per object that Kong's schema allows.
+const MAX_CONDITIONS: usize = 8;
+const MAX_MESSAGE: usize = 4096;
+
+/// What a condition says.
+struct Said {
+    type_: &'static str,
+    status: bool,
+    reason: String,
+    message: String,
+}
+
+/// Builds the status.
+pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> DataPlaneStatus {
+    let previous = dp.snapshot.data_plane.status.clone().unwrap_or_default();
+    let mut said: Vec<Said> = [accepted(dp), konnect(dp, decided), plugins(wanted), policies(decided), rollout(dp, wanted)].into_iter().flatten().collect();
+    said.insert(0, ready(dp, wanted, &said));
+    let live = lookup::live_deployment(dp).and_then(|c| c.object.status.as_ref());
+    let ingress = lookup::live_service(dp, "ingress").map(|c| &c.object);
+    // A promotion that another operator began would freeze the spec for ever (semantics "Blue/green until previews exist").
+    let stuck = |c: &Condition| c.type_ == "RolledOut" && c.reason == "PromotionInProgress";
+    let rollout = previous.rollout.filter(|r| !r.conditions.iter().flatten().any(stuck));
+    DataPlaneStatus {
+        conditions: Some(merge(dp, previous.conditions.unwrap_or_default(), said)),
+        service: wanted.ingress.clone().or(previous.service),
+        addresses: ingress.map(addresses).filter(|a| !a.is_empty()),
+        selector: Some(dp.selector.clone()),
+        ready_replicas: live.and_then(|s| s.ready_replicas).unwrap_or(0),
+        replicas: live.and_then(|s| s.replicas).unwrap_or(0),
+        rollout,
+    }
+}
+
+/// Our conditions in place of the old ones; conditions of others stay as long as there is room. The transition time moves with the status only.
+fn merge(dp: &Validated<'_>, previous: Vec<Condition>, said: Vec<Said>) -> Vec<Condition> {
+    let ours = [types::READY, types::ACCEPTED_EXTENSIONS, types::KONNECT_EXTENSION_APPLIED, types::PLUGINS_INSTALLED, types::POLICIES_APPLIED, types::ROLLOUT_HELD];
+    let mut merged: Vec<Condition> = said.into_iter().map(|said| {
+        let status = if said.status { "True" } else { "False" };
+        let before = previous.iter().find(|c| c.type_ == said.type_ && c.status == status);
+        Condition {
+            type_: said.type_.into(),
+            status: status.into(),
+            reason: said.reason,
+            message: said.message.chars().take(MAX_MESSAGE).collect(),
+            observed_generation: dp.snapshot.data_plane.metadata.generation,
+            last_transition_time: before.map_or(Time(dp.snapshot.now), |c| c.last_transition_time.clone()),
+        }
+    }).collect();
+    let room = MAX_CONDITIONS.saturating_sub(merged.len());
+    merged.extend(previous.into_iter().filter(|c| !ours.contains(&c.type_.as_str())).take(room));
+    merged
+}
+
+fn say(type_: &'static str, status: bool, reason: impl Into<String>, message: impl Into<String>) -> Said {
+    Said { type_, status, reason: reason.into(), message: message.into() }
+}
+
+fn accepted(dp: &Validated<'_>) -> Option<Said> {
+    match &dp.konnect {
+        Konnect::None => None,
+        Konnect::NotAccepted { message } => Some(say(types::ACCEPTED_EXTENSIONS, false, reasons::NOT_SUPPORTED_EXTENSIONS, message.clone())),
+        Konnect::Blocked { .. } | Konnect::Ready { .. } => Some(say(types::ACCEPTED_EXTENSIONS, true, reasons::ACCEPTED_EXTENSIONS, "")),
+    }
+}
+
+fn konnect(dp: &Validated<'_>, decided: &Decided) -> Option<Said> {
+    match &dp.konnect {
+        Konnect::None | Konnect::NotAccepted { .. } => None,
+        Konnect::Blocked { reason, message } => Some(say(types::KONNECT_EXTENSION_APPLIED, false, *reason, message.clone())),
+        Konnect::Ready { .. } if decided.konnect.is_some() && !decided.konnect_kept => {
+            Some(say(types::KONNECT_EXTENSION_APPLIED, true, reasons::KONNECT_EXTENSION_APPLIED, ""))
+        }
+        Konnect::Ready { .. } => {
+            let outcome = decided.policies.iter().find(|p| p.slot == crate::policy::SlotName::KonnectEnv).map(|p| format!("{:?}", p.outcome));
+            let message = "the konnect-env policy gave no usable answer; see PoliciesApplied";
+            Some(say(types::KONNECT_EXTENSION_APPLIED, false, outcome.unwrap_or_else(|| reasons::KONNECT_EXTENSION_NOT_READY.into()), message))
+        }
+    }
+}
+
+fn plugins(wanted: &Wanted) -> Option<Said> {
+    let hold = wanted.holds.iter().find(|h| h.reason == reasons::NOT_SUPPORTED)?;
+    Some(say(types::PLUGINS_INSTALLED, false, reasons::NOT_SUPPORTED, hold.message.clone()))
+}
+
+/// False with the first thing a policy holds back; absent when no policy was asked.
+fn policies(decided: &Decided) -> Option<Said> {
+    if decided.policies.is_empty() {
+        return None;
+    }
+    let failed = decided.policies.iter().find(|p| p.outcome != Outcome::Answered).map(|p| format!("{:?}", p.outcome));
+    let held = decided.holds.iter().find(|h| h.reason == reasons::REJECTED || h.reason == reasons::HELD);
+    let reason = failed.or_else(|| held.map(|h| h.reason.clone()));
+    let Some(reason) = reason else { return Some(say(types::POLICIES_APPLIED, true, reasons::APPLIED, "")) };
+    let message = join(decided.holds.iter().filter(|h| h.reason == reason));
+    Some(say(types::POLICIES_APPLIED, false, reason, message))
+}
+
+fn rollout(dp: &Validated<'_>, wanted: &Wanted) -> Option<Said> {
+    let _ = dp;
+    match &wanted.rollout {
+        Rollout::None => None,
+        Rollout::BlueGreen => {
+            let message = "no change waits; a preview is not offered yet: a change of the pod template waits for promote-when-ready and then rolls in place";
+            Some(say(types::ROLLOUT_HELD, false, reasons::NOTHING_HELD, message))
+        }
+        Rollout::AwaitingPromotion { pending } => {
+            let message = format!("the pod template {pending} waits for promote-when-ready: \"true\"; a preview is not offered yet, it then rolls in place");
+            Some(say(types::ROLLOUT_HELD, true, reasons::AWAITING_PROMOTION, message))
+        }
+        Rollout::Paused => Some(say(types::ROLLOUT_HELD, true, "Paused", "annotation weir.dev/paused is \"true\": nothing but this status is written")),
+    }
+}
+
+fn ready(dp: &Validated<'_>, wanted: &Wanted, others: &[Said]) -> Said {
+    let no = |reason: &str, message: String| say(types::READY, false, reason, message);
+    if !dp.problems.is_empty() {
+        return no(reasons::VALIDATION_FAILED, join(wanted.holds.iter().filter(|h| h.reason == reasons::VALIDATION_FAILED)));
+    }
+    if let Some(hold) = wanted.holds.iter().find(|h| h.reason == "NameTaken" || h.reason == "WaitingForOldChild") {
+        return no(&hold.reason, hold.message.clone());
+    }
+    if let Some(plugins) = others.iter().find(|s| s.type_ == types::PLUGINS_INSTALLED && !s.status) {
+        return no(reasons::REFERENCED_RESOURCES_NOT_AVAILABLE, plugins.message.clone());
+    }
+    let failing: Vec<&str> = others.iter().filter(|s| !s.status && s.type_ != types::ROLLOUT_HELD).map(|s| s.type_).collect();
+    if !failing.is_empty() {
+        return no(reasons::DEPENDENCIES_NOT_READY, format!("not true: {}", failing.join(", ")));
+    }
+    match waiting(dp) {
+        Some(message) => no(reasons::WAITING_TO_BECOME_READY, message),
+        None => say(types::READY, true, reasons::READY, ""),
+    }
+}
+
+/// What the DataPlane waits for before it is ready (facts/kong-operator.md 1.6).
+fn waiting(dp: &Validated<'_>) -> Option<String> {
+    let Some(live) = lookup::live_deployment(dp) else { return Some("the Deployment does not exist yet".into()) };
+    let name = live.object.metadata.name.as_deref().unwrap_or_default();
+    let status = live.object.status.clone().unwrap_or_default();
+    let wanted = live.object.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
+    let (replicas, available) = (status.replicas.unwrap_or(0), status.available_replicas.unwrap_or(0));
+    if replicas == 0 || available < wanted {
+        return Some(format!("Deployment {name}: {available} of {wanted} replicas are available"));
+    }
+    match lookup::live_service(dp, "ingress").map(|c| &c.object) {
+        None => Some("the ingress Service does not exist yet".into()),
+        Some(service) if is_load_balancer(service) && ingress(service).next().is_none() => {
+            Some(format!("Service {} has no load balancer address yet", service.metadata.name.as_deref().unwrap_or_default()))
+        }
+        Some(_) => None,
+    }
+}
+
+fn is_load_balancer(service: &Service) -> bool {
+    service.spec.as_ref().and_then(|s| s.type_.as_deref()) == Some("LoadBalancer")
+}
+
+fn ingress(service: &Service) -> impl Iterator<Item = &k8s_openapi::api::core::v1::LoadBalancerIngress> {
+    service.status.as_ref().and_then(|s| s.load_balancer.as_ref()).and_then(|l| l.ingress.as_ref()).into_iter().flatten()
+}
+
+/// Addresses of the ingress Service (facts/kong-operator.md 1.7).
+fn addresses(service: &Service) -> Vec<Address> {
+    let internal = service.metadata.annotations.iter().flatten().any(|(k, v)| k == "service.beta.kubernetes.io/aws-load-balancer-scheme" && v == "internal");
+    let address = |type_: &str, value: &str, source: &str| Address { type_: Some(type_.into()), value: value.into(), source_type: source.into() };
+    let mut all = Vec::new();
+    for entry in ingress(service) {
+        if let Some(ip) = entry.ip.as_deref().filter(|ip| !ip.is_empty()) {
+            all.push(address("IPAddress", ip, if is_private(ip) { "PrivateLoadBalancer" } else { "PublicLoadBalancer" }));
+        }
+        if let Some(host) = entry.hostname.as_deref().filter(|h| !h.is_empty()) {
+            all.push(address("Hostname", host, if internal { "PrivateLoadBalancer" } else { "PublicLoadBalancer" }));
+        }
+    }
+    let ips = service.spec.as_ref().and_then(|s| s.cluster_ips.clone()).unwrap_or_default();
+    all.extend(ips.iter().filter(|ip| !ip.is_empty() && *ip != "None").map(|ip| address("IPAddress", ip, "PrivateIP")));
+    all
+}
+
+fn is_private(ip: &str) -> bool {
+    match ip.parse::<core::net::IpAddr>() {
+        Ok(core::net::IpAddr::V4(v4)) => v4.is_private(),
+        Ok(core::net::IpAddr::V6(v6)) => v6.is_unique_local(),
+        Err(_) => false,
+    }
+}
+
+/// Messages of several holds in one condition.
+fn join<'a>(holds: impl Iterator<Item = &'a Hold>) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for hold in holds {
+        let text = if hold.what == HeldPart::Answer { hold.message.clone() } else { format!("{} ({} held)", hold.message, part(hold.what)) };
+        if !parts.contains(&text) {
+            parts.push(text);
+        }
+    }
+    parts.join("; ")
+}
+
+fn part(part: HeldPart) -> &'static str {
+    match part {
+        HeldPart::Everything => "everything",
+        HeldPart::PodTemplate => "pod template",
+        HeldPart::Answer => "answer",
+        HeldPart::AdminService => "admin Service",
+        HeldPart::IngressService => "ingress Service",
+        HeldPart::Autoscaler => "autoscaler",
+        HeldPart::DisruptionBudget => "disruption budget",
+    }
+}

@@ -1,0 +1,86 @@
+//! The extension a DataPlane names: accepted, resolvable, usable?
+
+use weir_api::condition::reasons;
+
+use super::super::snapshot::{Lookup, SecretFacts, Snapshot};
+use crate::konnect::{self, Facts};
+
+/// What the extension means for the pod template.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Konnect {
+    /// The DataPlane names no extension.
+    None,
+    /// The extension's kind or group is not served: AcceptedExtensions=False, the pod template is held.
+    NotAccepted {
+        /// For AcceptedExtensions.
+        message: String,
+    },
+    /// The extension cannot be used now: KonnectExtensionApplied=False, the last answer stays in force.
+    Blocked {
+        /// Reason of KonnectExtensionApplied.
+        reason: &'static str,
+        /// Names the object, the field and the cure.
+        message: String,
+    },
+    /// The policy can be asked.
+    Ready {
+        /// What it is asked about.
+        facts: Box<Facts>,
+        /// Digest of the certificate; none when nobody can know.
+        certificate_digest: Option<String>,
+    },
+}
+
+pub(crate) fn check(snapshot: &Snapshot) -> Konnect {
+    let Some(reference) = snapshot.data_plane.spec.extensions.as_ref().and_then(|e| e.first()) else { return Konnect::None };
+    if reference.group != weir_api::keys::GATEWAY_OPERATOR_GROUP || reference.kind != "KonnectExtension" {
+        return Konnect::NotAccepted {
+            message: format!(
+                "{}/{} {:?} is not served yet: use the token-free KonnectExtension of group {}; the Deployment is held, because a data \
+                 plane without its Konnect environment would run on its own",
+                reference.group,
+                reference.kind,
+                reference.name,
+                weir_api::keys::GATEWAY_OPERATOR_GROUP
+            ),
+        };
+    }
+    let extension = match &snapshot.extension {
+        Lookup::Found(extension) => extension,
+        Lookup::Missing | Lookup::Unknown => {
+            let namespace = snapshot.data_plane.metadata.namespace.as_deref().unwrap_or_default();
+            return Konnect::Blocked {
+                reason: reasons::INVALID_EXTENSION,
+                message: format!("spec.extensions[0]: KonnectExtension {namespace}/{} does not exist: create it or remove the reference", reference.name),
+            };
+        }
+    };
+    match konnect::token_free(extension) {
+        Err(unusable) => Konnect::Blocked { reason: unusable.reason, message: unusable.message },
+        Ok(facts) => check_secret(snapshot, facts),
+    }
+}
+
+fn check_secret(snapshot: &Snapshot, facts: Facts) -> Konnect {
+    let blocked = |message: String| Konnect::Blocked { reason: reasons::INVALID_SECRET, message };
+    let name = &facts.certificate_secret;
+    match snapshot.secrets.get(name).unwrap_or(&Lookup::Unknown) {
+        Lookup::Unknown => Konnect::Ready { facts: Box::new(facts), certificate_digest: None },
+        Lookup::Missing => blocked(format!("Secret {name:?} of KonnectExtension {:?} does not exist: create it with keys tls.crt and tls.key", facts.extension)),
+        Lookup::Found(secret) => match tls_digest(secret) {
+            Ok(digest) => Konnect::Ready { facts: Box::new(facts), certificate_digest: Some(digest) },
+            Err(message) => blocked(format!("Secret {name:?} of KonnectExtension {:?}: {message}", facts.extension)),
+        },
+    }
+}
+
+/// Digest of `tls.crt` of a Secret that has what a client certificate needs.
+fn tls_digest(secret: &SecretFacts) -> Result<String, String> {
+    for key in ["tls.crt", "tls.key"] {
+        if !secret.keys.contains_key(key) {
+            let found: Vec<&str> = secret.keys.keys().map(String::as_str).collect();
+            return Err(format!("key {key} is missing (found: {}): use a kubernetes.io/tls Secret", if found.is_empty() { "none".into() } else { found.join(", ") }));
+        }
+    }
+    Ok(secret.keys.get("tls.crt").cloned().unwrap_or_default())
+}

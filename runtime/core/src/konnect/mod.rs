@@ -1,0 +1,100 @@
+//! What a token-free KonnectExtension says, resolved (semantics "Konnect without a token").
+
+use weir_api::{keys, konnect_extension::KonnectExtension, names};
+
+use crate::policy::{
+    Pairs,
+    konnect_env::{ClusterType, Endpoints},
+};
+
+/// Where the client certificate is mounted (facts/kong-operator.md 3.6).
+pub const CERTIFICATE_MOUNT: &str = "/etc/secrets/kong-cluster-cert";
+
+/// Everything the konnect-env policy is asked about, apart from the object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// Name of the extension.
+    pub extension: String,
+    /// Konnect's id of the control plane.
+    pub control_plane_id: String,
+    /// Kind of the control plane.
+    pub cluster_type: ClusterType,
+    /// Where it is reached.
+    pub endpoints: Endpoints,
+    /// Region.
+    pub region: Option<String>,
+    /// Secret with the client certificate.
+    pub certificate_secret: String,
+    /// Labels the data plane reports.
+    pub labels: Pairs,
+}
+
+/// Why an extension cannot be used: condition reason and message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// Reason of KonnectExtensionApplied.
+    pub reason: &'static str,
+    /// Names field and cure.
+    pub message: String,
+}
+
+/// Reads a token-free extension.
+///
+/// # Errors
+/// What is missing or wrong, as a condition.
+pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
+    let name = extension.metadata.name.clone().unwrap_or_default();
+    let invalid = |field: &str, cure: &str| Unusable {
+        reason: weir_api::condition::reasons::INVALID_EXTENSION,
+        message: format!("KonnectExtension {name:?}: {field}: {cure}"),
+    };
+    let spec = &extension.spec;
+    let id = spec.control_plane_ref.konnect_id.clone().filter(|id| !id.is_empty());
+    let id = id.ok_or_else(|| invalid("spec.controlPlaneRef.konnectID", "set the id of the Konnect control plane"))?;
+    let prefix = annotation(extension, keys::ENDPOINT_PREFIX).unwrap_or(&id).to_owned();
+    if !names::is_dns_label(&prefix) {
+        let field = if annotation(extension, keys::ENDPOINT_PREFIX).is_some() { "annotation weir.dev/endpoint-prefix" } else { "spec.controlPlaneRef.konnectID" };
+        return Err(invalid(field, "it is part of a host name: use lower-case letters, digits and `-`, or set annotation weir.dev/endpoint-prefix"));
+    }
+    let region = spec.control_plane_region.as_deref().unwrap_or("us");
+    if !names::is_dns_label(region) {
+        return Err(invalid("spec.controlPlaneRegion", "a region is a DNS label such as `us` or `eu`"));
+    }
+    let host = spec.server_hostname.as_deref().unwrap_or("konghq.com");
+    if !names::is_dns_subdomain(host) {
+        return Err(invalid("spec.serverHostname", "use a host name without scheme and port"));
+    }
+    let cluster_type = cluster_type(annotation(extension, keys::CLUSTER_TYPE)).ok_or_else(|| {
+        invalid("annotation weir.dev/cluster-type", "use one of ControlPlane, ControlPlaneGroup, K8SIngressController")
+    })?;
+    let secret = spec.konnect_control_plane_api_auth_configuration.as_ref().and_then(|a| a.cluster_certificate_secret_ref.as_ref());
+    let secret = secret.and_then(|s| s.name.clone()).filter(|n| !n.is_empty()).ok_or_else(|| Unusable {
+        reason: weir_api::condition::reasons::INVALID_SECRET,
+        message: format!(
+            "KonnectExtension {name:?}: spec.konnectControlPlaneAPIAuthConfiguration.clusterCertificateSecretRef.name: \
+             name the kubernetes.io/tls Secret with the client certificate"
+        ),
+    })?;
+    Ok(Facts {
+        extension: name.clone(),
+        control_plane_id: id,
+        cluster_type,
+        endpoints: Endpoints { control_plane: format!("{prefix}.{region}.cp0.{host}"), telemetry: format!("{prefix}.{region}.tp0.{host}") },
+        region: Some(region.to_owned()),
+        certificate_secret: secret,
+        labels: spec.cluster_data_plane_labels.clone().unwrap_or_default(),
+    })
+}
+
+fn annotation<'a>(extension: &'a KonnectExtension, key: &str) -> Option<&'a str> {
+    extension.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+fn cluster_type(text: Option<&str>) -> Option<ClusterType> {
+    match text {
+        None | Some("ControlPlane") => Some(ClusterType::ControlPlane),
+        Some("ControlPlaneGroup") => Some(ClusterType::ControlPlaneGroup),
+        Some("K8SIngressController") => Some(ClusterType::K8SIngressController),
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,290 @@
+//! What a pass wants done: closed enums that the shell carries out exhaustively. Kind-independent.
+
+use k8s_openapi::api::{
+    apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service, policy::v1::PodDisruptionBudget,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    events::Event,
+    policy::{Finding, SlotName},
+};
+
+/// An object that is applied by server-side apply.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Object {
+    /// v1 Service.
+    Service(Box<Service>),
+    /// apps/v1 Deployment.
+    Deployment(Box<Deployment>),
+    /// autoscaling/v2 HorizontalPodAutoscaler.
+    HorizontalPodAutoscaler(Box<HorizontalPodAutoscaler>),
+    /// policy/v1 PodDisruptionBudget.
+    PodDisruptionBudget(Box<PodDisruptionBudget>),
+    /// cert-manager.io/v1 Certificate; its CRD is foreign and optional, so it has no type here.
+    Certificate(Box<ForeignObject>),
+}
+
+/// An object of a kind this project has no type for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ForeignObject {
+    /// Metadata.
+    pub metadata: ObjectMeta,
+    /// Spec.
+    pub spec: Value,
+}
+
+/// Kind of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ChildKind {
+    /// v1 Service.
+    Service,
+    /// v1 Secret.
+    Secret,
+    /// apps/v1 Deployment.
+    Deployment,
+    /// autoscaling/v2 HorizontalPodAutoscaler.
+    HorizontalPodAutoscaler,
+    /// policy/v1 PodDisruptionBudget.
+    PodDisruptionBudget,
+    /// cert-manager.io/v1 Certificate.
+    Certificate,
+}
+
+impl ChildKind {
+    /// `apiVersion` and `kind`.
+    #[must_use]
+    pub fn api(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Service => ("v1", "Service"),
+            Self::Secret => ("v1", "Secret"),
+            Self::Deployment => ("apps/v1", "Deployment"),
+            Self::HorizontalPodAutoscaler => ("autoscaling/v2", "HorizontalPodAutoscaler"),
+            Self::PodDisruptionBudget => ("policy/v1", "PodDisruptionBudget"),
+            Self::Certificate => ("cert-manager.io/v1", "Certificate"),
+        }
+    }
+}
+
+impl Object {
+    /// Kind of the object.
+    #[must_use]
+    pub fn kind(&self) -> ChildKind {
+        match self {
+            Self::Service(_) => ChildKind::Service,
+            Self::Deployment(_) => ChildKind::Deployment,
+            Self::HorizontalPodAutoscaler(_) => ChildKind::HorizontalPodAutoscaler,
+            Self::PodDisruptionBudget(_) => ChildKind::PodDisruptionBudget,
+            Self::Certificate(_) => ChildKind::Certificate,
+        }
+    }
+
+    /// Metadata of the object.
+    #[must_use]
+    pub fn meta(&self) -> &ObjectMeta {
+        match self {
+            Self::Service(o) => &o.metadata,
+            Self::Deployment(o) => &o.metadata,
+            Self::HorizontalPodAutoscaler(o) => &o.metadata,
+            Self::PodDisruptionBudget(o) => &o.metadata,
+            Self::Certificate(o) => &o.metadata,
+        }
+    }
+
+    /// Metadata of the object, to change.
+    pub fn meta_mut(&mut self) -> &mut ObjectMeta {
+        match self {
+            Self::Service(o) => &mut o.metadata,
+            Self::Deployment(o) => &mut o.metadata,
+            Self::HorizontalPodAutoscaler(o) => &mut o.metadata,
+            Self::PodDisruptionBudget(o) => &mut o.metadata,
+            Self::Certificate(o) => &mut o.metadata,
+        }
+    }
+
+    /// The object as it is sent.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let (api_version, kind) = self.kind().api();
+        let body = match self {
+            Self::Service(o) => serde_json::to_value(o),
+            Self::Deployment(o) => serde_json::to_value(o),
+            Self::HorizontalPodAutoscaler(o) => serde_json::to_value(o),
+            Self::PodDisruptionBudget(o) => serde_json::to_value(o),
+            Self::Certificate(o) => serde_json::to_value(&o.metadata).map(|metadata| serde_json::json!({"metadata": metadata, "spec": o.spec})),
+        };
+        // Kubernetes types always serialise; the fallback only keeps this function total.
+        let mut body = body.unwrap_or(Value::Null);
+        if let Value::Object(map) = &mut body {
+            map.insert("apiVersion".into(), api_version.into());
+            map.insert("kind".into(), kind.into());
+            map.remove("status");
+        }
+        body
+    }
+}
+
+/// Key algorithm of a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeyAlgorithm {
+    /// ECDSA on P-256.
+    EcdsaP256,
+    /// RSA of 2048 bits, for a CA of that kind.
+    Rsa2048,
+}
+
+/// A certificate the shell has to mint and store. The key never enters the core.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CertificateRequest {
+    /// Metadata of the Secret (type kubernetes.io/tls, keys ca.crt, tls.crt, tls.key).
+    pub metadata: ObjectMeta,
+    /// Subject common name.
+    pub common_name: String,
+    /// Subject organisation.
+    pub organization: String,
+    /// Subject country.
+    pub country: String,
+    /// DNS names.
+    pub dns_names: Vec<String>,
+    /// Key algorithm: the CA's.
+    pub key: KeyAlgorithm,
+    /// Longest lifetime, seconds; the shell cuts it to the CA's.
+    pub ttl_seconds: i64,
+}
+
+/// An existing child, by name and UID.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Target {
+    /// Kind.
+    pub kind: ChildKind,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// UID, so that only this very object is deleted; empty without a cluster.
+    pub uid: String,
+}
+
+/// One effect, in the order it has to happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Server-side apply with field manager `weir`.
+    Apply {
+        /// What is sent, with the annotation `weir.dev/applied`.
+        object: Object,
+        /// The first apply of a child is without force: a foreign object on the name is an error, not a takeover.
+        first: bool,
+    },
+    /// Make a certificate and store it in a Secret.
+    MintCertificate(Box<CertificateRequest>),
+    /// Delete a child that is ours and not wanted.
+    Delete(Target),
+    /// Remove an annotation from the object of the pass (a one-time instruction that was carried out).
+    RemoveAnnotation {
+        /// Its key.
+        key: String,
+    },
+}
+
+/// Which policy decided what: one line of `weir plan`'s list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyUse {
+    /// Slot.
+    pub slot: SlotName,
+    /// `Kind namespace/name`.
+    pub object: String,
+    /// Where the policy came from.
+    pub source: String,
+    /// `sha256:…` of the component.
+    pub digest: String,
+    /// How the question ended.
+    pub outcome: Outcome,
+}
+
+/// How asking a policy ended. Closed; the metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Its answer is in force.
+    Answered,
+    /// It refused.
+    Refused,
+    /// It ran out of time.
+    Deadline,
+    /// It ran out of memory.
+    Memory,
+    /// It trapped.
+    Trap,
+    /// It could not be reached.
+    Unavailable,
+    /// Its answer breaks the rules.
+    BadOutput,
+    /// It is no component for this slot.
+    Incompatible,
+}
+
+impl From<&crate::policy::PolicyError> for Outcome {
+    fn from(error: &crate::policy::PolicyError) -> Self {
+        use crate::policy::PolicyError as E;
+        match error {
+            E::Refused(_) => Self::Refused,
+            E::Deadline { .. } => Self::Deadline,
+            E::Memory(_) => Self::Memory,
+            E::Trap(_) => Self::Trap,
+            E::Unavailable(_) => Self::Unavailable,
+            E::BadOutput(_) => Self::BadOutput,
+            E::Incompatible(_) => Self::Incompatible,
+        }
+    }
+}
+
+/// Something that was asked for and is not done: what, why (a condition reason) and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// What is held back.
+    pub what: HeldPart,
+    /// Condition reason.
+    pub reason: String,
+    /// For a person.
+    pub message: String,
+}
+
+/// The part of an object that a failure holds back. Failure is narrow: everything else proceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum HeldPart {
+    /// The whole object.
+    Everything,
+    /// The pod template of the Deployment.
+    PodTemplate,
+    /// One answer of a policy inside the pod template; the last one is in force.
+    Answer,
+    /// The admin Service.
+    AdminService,
+    /// The ingress Service.
+    IngressService,
+    /// The autoscaler.
+    Autoscaler,
+    /// The disruption budget.
+    DisruptionBudget,
+}
+
+/// Everything one pass over one object wants.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan<S> {
+    /// Effects in order.
+    pub changes: Vec<Change>,
+    /// The status the object should have; none when the object is not ours to report on.
+    pub status: Option<S>,
+    /// Whether `status` differs from the live one: only then it is patched.
+    pub status_changed: bool,
+    /// Events to emit.
+    pub events: Vec<Event>,
+    /// Findings of policies and of the core.
+    pub findings: Vec<Finding>,
+    /// Policies that were asked.
+    pub policies: Vec<PolicyUse>,
+    /// What is held back.
+    pub holds: Vec<Hold>,
+}

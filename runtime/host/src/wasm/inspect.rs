@@ -1,0 +1,187 @@
+//! Reads what a file is and what a component imports and exports, before anything is compiled.
+
+use wasmparser::{Encoding, Parser, Payload};
+use weir_core::policy::{CONTRACT_VERSION, PolicyError, SlotName};
+
+use super::{sniff, text};
+
+/// Names kept per direction; a component with more is not one of ours.
+const MAX_NAMES: usize = 1_000;
+/// Names listed in one report.
+const MAX_LISTED: usize = 8;
+const PACKAGE: &str = "weir:policy";
+
+/// Why a file cannot serve a slot. Each says what was found and what is needed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Larger than the configured cap.
+    #[error("it has {found} bytes, at most {most} are allowed")]
+    Size {
+        /// Bytes found.
+        found: usize,
+        /// Bytes allowed.
+        most: usize,
+    },
+    /// Not a component at all.
+    #[error("{0}")]
+    NotComponent(&'static str),
+    /// It does not parse.
+    #[error("it is not a valid component: {0}")]
+    Malformed(String),
+    /// It needs or lacks something; one text for all of it.
+    #[error("{}", .0.join("; "))]
+    World(Vec<String>),
+}
+
+impl From<Error> for PolicyError {
+    fn from(error: Error) -> Self {
+        Self::Incompatible(error.to_string())
+    }
+}
+
+/// Names at the outermost level of a component.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Interfaces {
+    /// What it needs, in order of appearance.
+    pub imports: Vec<String>,
+    /// What it offers, in order of appearance.
+    pub exports: Vec<String>,
+}
+
+/// Reads imports and exports. `most` is the size cap in bytes.
+///
+/// # Errors
+/// When `bytes` are too many, no component, or do not parse.
+pub fn interfaces(bytes: &[u8], most: usize) -> Result<Interfaces, Error> {
+    if bytes.len() > most {
+        return Err(Error::Size { found: bytes.len(), most });
+    }
+    sniff::component(bytes).map_err(Error::NotComponent)?;
+    read(bytes).map_err(|e| Error::Malformed(text::cut(e.message())))
+}
+
+fn read(bytes: &[u8]) -> wasmparser::Result<Interfaces> {
+    let mut found = Interfaces::default();
+    // Nested modules and components have sections of their own; only the outermost level meets the host.
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload?;
+        if let Payload::ModuleSection { .. } | Payload::ComponentSection { .. } = &payload {
+            depth += 1;
+        } else if let Payload::End(_) = &payload {
+            depth = depth.saturating_sub(1);
+        } else if depth == 0 {
+            outermost(payload, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+fn outermost(payload: Payload<'_>, found: &mut Interfaces) -> wasmparser::Result<()> {
+    if let Payload::ComponentImportSection(imports) = payload {
+        for import in imports.into_iter().take(MAX_NAMES) {
+            push(&mut found.imports, import?.name.full_name().as_ref());
+        }
+    } else if let Payload::ComponentExportSection(exports) = payload {
+        for export in exports.into_iter().take(MAX_NAMES) {
+            push(&mut found.exports, export?.name.full_name().as_ref());
+        }
+    } else if let Payload::Version { encoding, .. } = payload {
+        debug_assert_eq!(encoding, Encoding::Component, "sniffed before");
+    }
+    Ok(())
+}
+
+fn push(names: &mut Vec<String>, name: &str) {
+    if names.len() < MAX_NAMES {
+        names.push(text::cut(name));
+    }
+}
+
+impl Interfaces {
+    /// Whether a component with these names serves `slot` in the sealed profile.
+    ///
+    /// # Errors
+    /// Every import too much and every export that is missing or of another version, in one report.
+    pub fn check(&self, slot: SlotName) -> Result<(), Error> {
+        let mut report: Vec<String> = Vec::new();
+        self.report_imports(&mut report);
+        for interface in [slot.as_str(), "settings"] {
+            self.report_export(interface, &mut report);
+        }
+        if report.is_empty() { Ok(()) } else { Err(Error::World(report)) }
+    }
+
+    /// `log` and the shared types, on the contract's track; everything else is a door.
+    fn report_imports(&self, report: &mut Vec<String>) {
+        let mut wasi: Vec<&str> = Vec::new();
+        let mut foreign: Vec<&str> = Vec::new();
+        for import in &self.imports {
+            let name = Name::parse(import);
+            if name.package.starts_with("wasi:") {
+                wasi.push(import);
+            } else if name.package != PACKAGE || !matches!(name.interface, "log" | "types") {
+                foreign.push(import);
+            } else if !on_track(name.version) {
+                let offered = format!("{PACKAGE}/{}@{CONTRACT_VERSION}", name.interface);
+                report.push(format!("it imports {import}, this host offers {offered}"));
+            }
+        }
+        if !wasi.is_empty() {
+            report.push(format!("it imports WASI ({}), which policies do not get", list(&wasi)));
+        }
+        if !foreign.is_empty() {
+            report.push(format!("it imports {}, a policy may import {PACKAGE}/log only", list(&foreign)));
+        }
+    }
+
+    fn report_export(&self, interface: &str, report: &mut Vec<String>) {
+        let of_interface = |export: &&String| {
+            let name = Name::parse(export);
+            name.package == PACKAGE && name.interface == interface
+        };
+        let found: Vec<&str> = self.exports.iter().filter(of_interface).map(String::as_str).collect();
+        if found.iter().any(|export| on_track(Name::parse(export).version)) {
+            return;
+        }
+        let needed = format!("{PACKAGE}/{interface}@{CONTRACT_VERSION}");
+        if !found.is_empty() {
+            report.push(format!("it exports {}, this host asks {needed}", list(&found)));
+        } else if self.exports.is_empty() {
+            report.push(format!("it does not export {needed}; it exports nothing"));
+        } else {
+            let all: Vec<&str> = self.exports.iter().map(String::as_str).collect();
+            report.push(format!("it does not export {needed}; it exports {}", list(&all)));
+        }
+    }
+}
+
+/// `namespace:package/interface@version`, in parts; missing parts are empty.
+struct Name<'a> {
+    package: &'a str,
+    interface: &'a str,
+    version: &'a str,
+}
+
+impl<'a> Name<'a> {
+    fn parse(full: &'a str) -> Self {
+        let (path, version) = full.split_once('@').unwrap_or((full, ""));
+        let (package, interface) = path.split_once('/').unwrap_or(("", path));
+        Self { package, interface, version }
+    }
+}
+
+/// Whether `version` is linked to the contract's: 0.1.x, no pre-release. wasmtime links by the same rule.
+fn on_track(version: &str) -> bool {
+    let track = CONTRACT_VERSION.rsplit_once('.').map_or(CONTRACT_VERSION, |(track, _)| track);
+    let patch = version.strip_prefix(track).and_then(|rest| rest.strip_prefix('.'));
+    patch.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn list(names: &[&str]) -> String {
+    let mut text = names.iter().take(MAX_LISTED).copied().collect::<Vec<_>>().join(", ");
+    if let Some(more) = names.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}

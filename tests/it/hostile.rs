@@ -1,0 +1,103 @@
+//! Every hostile guest ends in its own named error within its limit; the process stays up and its memory bounded.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use futures::executor::block_on;
+use libtest_mimic::Trial;
+use serde_json::Value;
+use weir_core::policy::{KonnectEnv, Policy, PolicyError, konnect_env};
+use weir_host::wasm::{Limits, LoadError};
+
+use crate::support::{defaults, guest, host, root, test};
+
+/// Guest, the error it ends in, and a word its message has.
+const GUESTS: [(&str, &str, &str); 11] = [
+    ("endless-loop", "Deadline", "200 ms"),
+    ("memory-grower", "Memory", ""),
+    ("trap", "Trap", ""),
+    ("garbage-output", "BadOutput", ""),
+    ("giant-output", "Memory", ""),
+    ("deep-recursion", "Trap", "stack"),
+    ("wasi-importer", "Incompatible", "wasi:cli/environment"),
+    ("core-module", "Incompatible", "core module"),
+    ("wrong-world", "Incompatible", "weir:policy/konnect-env"),
+    ("settings-loop", "Deadline", "200 ms"),
+    ("schema-garbage", "BadOutput", "schema"),
+];
+
+pub fn tests() -> Vec<Trial> {
+    let mut tests: Vec<Trial> =
+        GUESTS.iter().map(|(name, reason, word)| test(format!("hostile {name} ends in {reason}"), move || ends_in(name, reason, word))).collect();
+    tests.push(test("hostile log-flood is cut and answers", log_flood));
+    tests.push(test("hostile composed component works", composed));
+    tests.push(test("hostile guests leave memory bounded", memory_bounded));
+    tests
+}
+
+fn input() -> konnect_env::Input {
+    let text = fs::read_to_string(root().join("tests/cases/konnect-env/control-plane/input/input.yaml")).unwrap();
+    serde_norway::from_str(&text).unwrap()
+}
+
+fn ask(name: &str) -> Result<konnect_env::Answer, PolicyError> {
+    let bytes = fs::read(guest(name)).unwrap();
+    match host().load::<KonnectEnv>(&bytes, name.into(), Value::Null, Limits::default()) {
+        Ok(policy) => block_on(policy.evaluate(&input())),
+        Err(LoadError::Policy(error)) => Err(error),
+        Err(LoadError::Settings(findings)) => panic!("{name}: settings refused: {findings:?}"),
+    }
+}
+
+fn ends_in(name: &str, reason: &str, word: &str) {
+    let start = Instant::now();
+    let error = ask(name).expect_err(name);
+    let took = start.elapsed();
+    assert_eq!(error.reason(), reason, "{name}: {error}");
+    assert!(error.to_string().contains(word), "{name}: {error:?} does not say {word:?}");
+    assert!(error.to_string().len() < 2_048, "{name}: the message is unbounded");
+    // The limit is 200 ms; compiling and a busy machine come on top.
+    assert!(took < Duration::from_secs(10), "{name} took {took:?}");
+    good_policy_answers();
+}
+
+/// The engine serves others afterwards.
+fn good_policy_answers() {
+    let answer = block_on(defaults().konnect_env.evaluate(&input())).unwrap();
+    assert!(answer.env.iter().any(|e| e.name == "KONG_ROLE" && e.value == "data_plane"));
+}
+
+fn log_flood() {
+    let answer = ask("log-flood").unwrap();
+    assert!(!answer.env.is_empty());
+}
+
+fn composed() {
+    let answer = ask("composed").unwrap();
+    assert!(answer.env.iter().any(|e| e.name == "KONG_ROLE"), "{answer:?}");
+}
+
+fn memory_bounded() {
+    for _ in 0..3 {
+        for name in ["memory-grower", "giant-output", "deep-recursion"] {
+            assert!(ask(name).is_err(), "{name}");
+        }
+    }
+    let before = resident();
+    for _ in 0..10 {
+        for name in ["memory-grower", "giant-output", "deep-recursion"] {
+            assert!(ask(name).is_err(), "{name}");
+        }
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 64 << 20, "30 more hostile calls left {} MiB behind", grown >> 20);
+}
+
+/// Resident memory of this process, bytes.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}

@@ -1,0 +1,41 @@
+//! What tests share: paths, one Wasm host for the process, policies.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use weir_core::policy::Policies;
+use weir_host::wasm::{Config, Wasm};
+
+/// Root of the checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// A guest that `cargo xtask guests` built.
+pub fn guest(name: &str) -> PathBuf {
+    let path = root().join("target/guests").join(format!("{name}.wasm"));
+    assert!(path.is_file(), "guest {name} is missing: run `cargo xtask guests`");
+    path
+}
+
+/// One engine per process.
+pub fn host() -> &'static Wasm {
+    static HOST: OnceLock<Wasm> = OnceLock::new();
+    HOST.get_or_init(|| Wasm::new(Config::default()).unwrap())
+}
+
+/// The built-in policies.
+pub fn defaults() -> Policies {
+    static DEFAULTS: OnceLock<Policies> = OnceLock::new();
+    DEFAULTS.get_or_init(|| host().defaults().unwrap()).clone()
+}
+
+/// A test for libtest-mimic.
+pub fn test(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> libtest_mimic::Trial {
+    libtest_mimic::Trial::test(name, move || {
+        run();
+        Ok(())
+    })
+}
