@@ -1,4 +1,4 @@
-//! Exports. They do nothing outside wasm32, so that a policy's crate is tested natively like any other.
+//! Exports. Outside wasm32 they export nothing and only check the traits, so that a policy's crate is tested natively like any other.
 
 /// Exports a type as the policy of one or several slots: a component has one settings interface, whatever it serves.
 ///
@@ -26,6 +26,10 @@ macro_rules! export_policy {
         const _: () = {
             $crate::bindings::base::__export_settings!($policy with_types_in $crate::bindings::base);
             $($crate::__export_slot!($slot $policy);)+
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: () = {
+            $($crate::__check_slot!($slot $policy);)+
         };
     };
 }
@@ -66,5 +70,20 @@ macro_rules! __export_slot {
     };
     (plugin_packaging $policy:ident) => {
         $crate::bindings::plugin_packaging::__export_plugin_packaging!($policy with_types_in $crate::bindings::plugin_packaging);
+    };
+}
+
+/// One slot of [`export_policy`] where nothing is exported.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __check_slot {
+    (konnect_env $policy:ident) => {
+        let _ = <$policy as $crate::KonnectEnv>::evaluate;
+    };
+    (conflict_resolution $policy:ident) => {
+        let _ = <$policy as $crate::ConflictResolution>::evaluate;
+    };
+    (plugin_packaging $policy:ident) => {
+        let _ = <$policy as $crate::PluginPackaging>::evaluate;
     };
 }

@@ -88,3 +88,55 @@ impl<P: Policy> Guest for P {
         parse_settings::<P>(&settings).map_or_else(|findings| findings, |(_, findings)| findings)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct Level {
+        level: u8,
+    }
+
+    struct Example;
+
+    impl Policy for Example {
+        type Settings = Level;
+
+        fn schema() -> &'static str {
+            "{}"
+        }
+
+        fn validate(settings: &Level) -> Vec<Finding> {
+            let severity = match settings.level {
+                0 => return Vec::new(),
+                1 => Severity::Warning,
+                _ => Severity::Error,
+            };
+            vec![finding(severity, "Level", "level", "too high")]
+        }
+    }
+
+    fn codes(document: &str) -> Vec<String> {
+        <Example as Guest>::validate(document.to_owned()).into_iter().map(|f| f.code).collect()
+    }
+
+    #[test]
+    fn validate_reports_what_serde_and_what_the_author_find() {
+        assert!(codes("").is_empty());
+        assert!(codes("{}").is_empty());
+        assert_eq!(codes(r#"{"level": 1}"#), ["Level"]);
+        assert_eq!(codes(r#"{"level": "x"}"#), [INVALID_SETTINGS]);
+        assert_eq!(codes(r#"{"levels": 1}"#), [INVALID_SETTINGS]);
+        assert_eq!(codes("[}"), [INVALID_SETTINGS]);
+    }
+
+    #[test]
+    fn evaluate_never_sees_invalid_settings() {
+        assert_eq!(settings_for_evaluate::<Example>(r#"{"level": 1}"#).unwrap().level, 1);
+        let refusal = settings_for_evaluate::<Example>(r#"{"level": 2}"#).unwrap_err();
+        assert_eq!(refusal.code, INVALID_SETTINGS);
+        assert_eq!(refusal.message, "the settings are not valid: level: too high");
+    }
+}

@@ -111,7 +111,11 @@ mod tests {
     #[test]
     fn env_name() {
         let (longest, too_long) = ("A".repeat(256), "A".repeat(257));
-        check(is_env_name, &["A", "_", "a1", "KONG_PROXY_LISTEN", &longest], &["", "1A", "A-B", "A.B", "A=B", "A B", "Ä", "A\n", &too_long]);
+        check(
+            is_env_name,
+            &["A", "_", "a1", "KONG_PROXY_LISTEN", &longest],
+            &["", "1A", "A-B", "A.B", "A=B", "A B", "Ä", "A\n", &too_long],
+        );
     }
 
     #[test]
@@ -124,12 +128,20 @@ mod tests {
     fn label_key() {
         let (name, long_name) = ("a".repeat(63), "a".repeat(64));
         let (prefix, long_prefix) = (format!("{}/a", "a".repeat(253)), format!("{}/a", "a".repeat(254)));
-        check(is_label_key, &["a", "A_b.c", "konghq.com/secret", &name, &prefix], &["", "/a", "a/", "a/b/c", "A.b/c", "-a", &long_name, &long_prefix]);
+        check(
+            is_label_key,
+            &["a", "A_b.c", "konghq.com/secret", &name, &prefix],
+            &["", "/a", "a/", "a/b/c", "A.b/c", "-a", &long_name, &long_prefix],
+        );
     }
 
     #[test]
     fn port_name() {
-        check(is_port_name, &["http", "a", "1a", "a-b-c", "fifteen-letters"], &["", "80", "1-2", "a--b", "-a", "a-", "Http", "a_b", "sixteen-letters-"]);
+        check(
+            is_port_name,
+            &["http", "a", "1a", "a-b-c", "fifteen-letters"],
+            &["", "80", "1-2", "a--b", "-a", "a-", "Http", "a_b", "sixteen-letters-"],
+        );
         check(is_port_name, &[], &["abcdefghijklmnop"]);
     }
 }

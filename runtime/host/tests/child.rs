@@ -6,33 +6,63 @@ mod support;
 
 use std::{
     env, fs,
+    num::NonZeroUsize,
     process::ExitCode,
     sync::OnceLock,
     time::{Duration, Instant},
 };
 
+use rustix::process::{Resource, Rlimit, setrlimit};
 use serde_json::Value;
 use support::{Guest, ask, limits, load};
 use weir_core::policy::{KonnectEnv, PolicyError};
-use weir_host::wasm::{COMPILE_CHILD_ARG, Config, LoadError, Wasm, compile_child_main};
+use weir_host::wasm::{Allocation, COMPILE_CHILD_ARG, Config, LoadError, Wasm, compile_child_main};
 
 fn main() -> ExitCode {
     let mut args = env::args_os().skip(1);
     if args.next().is_some_and(|first| first == COMPILE_CHILD_ARG) {
         return compile_child_main(args);
     }
-    let tests: [(&str, fn()); 5] = [
+    if env::args().nth(1).as_deref() == Some(LITTLE_SPACE) {
+        return little_space();
+    }
+    let tests: [(&str, fn()); 6] = [
         ("a large component compiles in the child", large),
         ("a child over its memory is the component's fault", memory),
         ("a child over its time is the component's fault", time),
         ("a component that does not compile says why", invalid),
         ("a program that is not ours is the host's fault", foreign),
+        ("without address space for a pool, instances are made on demand", on_demand),
     ];
     for (name, test) in tests {
         let start = Instant::now();
         test();
         println!("{name} ... ok ({} ms)", start.elapsed().as_millis());
     }
+    ExitCode::SUCCESS
+}
+
+const LITTLE_SPACE: &str = "__little-address-space";
+
+fn on_demand() {
+    let status = std::process::Command::new(env::current_exe().unwrap()).arg(LITTLE_SPACE).status().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+/// With 24 GiB, two calls have room for their memories, and a pool has not.
+fn little_space() -> ExitCode {
+    let limit = Some(24 << 30);
+    setrlimit(Resource::As, Rlimit { current: limit, maximum: limit }).unwrap();
+    let host = Wasm::new(Config { threads: NonZeroUsize::new(2).unwrap(), ..Config::default() }).unwrap();
+    assert!(matches!(host.allocation(), Allocation::OnDemand { reason } if !reason.is_empty()), "{:?}", host.allocation());
+    println!("  {:?}", host.allocation());
+    let ends = |guest: &Guest| ask(&*load(&host, &guest.build()));
+    assert!(ends(&Guest::default()).is_ok());
+    let endless = ends(&Guest::evaluating("(loop $again (br $again)) (unreachable)"));
+    assert!(matches!(endless, Err(PolicyError::Deadline { .. })), "{endless:?}");
+    let grower = "(loop $again (drop (call $alloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 65536))) (br $again)) (unreachable)";
+    let grown = ends(&Guest::evaluating(grower));
+    assert!(matches!(grown, Err(PolicyError::Memory(_))), "{grown:?}");
     ExitCode::SUCCESS
 }
 

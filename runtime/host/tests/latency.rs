@@ -1,6 +1,6 @@
 //! What one call costs. Ignored by default: numbers of a busy machine say nothing. `cargo test -p weir-host --test latency -- --ignored --nocapture`
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's way to fail")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test's way to fail")]
 
 mod support;
 

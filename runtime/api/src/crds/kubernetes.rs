@@ -8,8 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSON, J
 use super::node;
 
 /// A quantity in any of its three notations.
-const QUANTITY: &str =
-    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
 const ATOMIC: &str = "atomic";
 
@@ -67,7 +66,14 @@ fn complete(name: &str, schema: &mut JSONSchemaProps) {
 
 fn merge(list: &str) -> Merge {
     match list {
-        "containers" | "initContainers" | "ephemeralContainers" | "volumes" | "env" | "imagePullSecrets" | "resourceClaims" | "claims"
+        "containers"
+        | "initContainers"
+        | "ephemeralContainers"
+        | "volumes"
+        | "env"
+        | "imagePullSecrets"
+        | "resourceClaims"
+        | "claims"
         | "schedulingGates" => Merge::Map(&["name"]),
         "ports" => Merge::Map(&["containerPort", "protocol"]),
         "volumeMounts" => Merge::Map(&["mountPath"]),
@@ -84,7 +90,14 @@ fn merge(list: &str) -> Merge {
 fn replaced_as_a_whole(name: &str, schema: &JSONSchemaProps) -> bool {
     let has = |field: &str| schema.properties.as_ref().is_some_and(|fields| fields.contains_key(field));
     match name {
-        "nodeSelector" | "configMapKeyRef" | "secretKeyRef" | "fieldRef" | "resourceFieldRef" | "fileKeyRef" | "preference" | "dataSource"
+        "nodeSelector"
+        | "configMapKeyRef"
+        | "secretKeyRef"
+        | "fieldRef"
+        | "resourceFieldRef"
+        | "fileKeyRef"
+        | "preference"
+        | "dataSource"
         | "nodePublishSecretRef" => true,
         // With `optional` it is a source of variables, not a mere reference.
         "secretRef" => !has("optional"),

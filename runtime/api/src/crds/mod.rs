@@ -14,7 +14,11 @@ use crate::{dataplane::DataPlane, konnect_extension::KonnectExtension, plugin_in
 
 /// Every CRD of this crate, always in the same order and with the same text.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![finish(DataPlane::crd(), data_plane), finish(KonnectExtension::crd(), status_conditions), finish(KongPluginInstallation::crd(), status_conditions)]
+    vec![
+        finish(DataPlane::crd(), data_plane),
+        finish(KonnectExtension::crd(), status_conditions),
+        finish(KongPluginInstallation::crd(), status_conditions),
+    ]
 }
 
 /// Name of the file a CRD is kept in: `<group>_<plural>.yaml`.
@@ -54,11 +58,9 @@ fn data_plane(root: &mut JSONSchemaProps) {
         value.max_length = Some(63);
         value.pattern = Some("^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$".to_owned());
     });
-    for embedded in [
-        "spec.deployment.podTemplateSpec",
-        "spec.deployment.scaling.horizontal.metrics",
-        "spec.deployment.scaling.horizontal.behavior",
-    ] {
+    for embedded in
+        ["spec.deployment.podTemplateSpec", "spec.deployment.scaling.horizontal.metrics", "spec.deployment.scaling.horizontal.behavior"]
+    {
         node::change(root, embedded, kubernetes::embed);
     }
     node::change(root, "status", |status| {

@@ -18,8 +18,8 @@ pub use deployment::{
     RolloutPlan, RolloutResources, RolloutStrategy, Scaling,
 };
 pub use network::{
-    IngressService, IssuerRef, KonnectCertificate, NetworkOptions, NetworkServices, Protocol, ServicePort, ServiceType, TrafficDistribution,
-    TrafficPolicy,
+    IngressService, IssuerRef, KonnectCertificate, NetworkOptions, NetworkServices, Protocol, ServicePort, ServiceType,
+    TrafficDistribution, TrafficPolicy,
 };
 pub use resources::{PodDisruptionBudgetOptions, PodDisruptionBudgetSpec, ResourceOptions};
 pub use status::{Address, DataPlaneStatus, RolloutDeployment, RolloutService, RolloutServices, RolloutStatus};

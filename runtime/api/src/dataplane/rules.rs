@@ -18,7 +18,8 @@ pub(super) const DATABASE: &str = "!has(self.spec) || !has(self.spec.deployment)
     || !has(self.spec.deployment.podTemplateSpec.spec.containers[0].env) \
     || self.spec.deployment.podTemplateSpec.spec.containers[0].env.all(e, \
         e.name != 'KONG_DATABASE' || !has(e.value) || e.value == '' || e.value == 'off')";
-pub(super) const DATABASE_MESSAGE: &str = "a DataPlane runs without a database: KONG_DATABASE on the container proxy has to be off, or absent";
+pub(super) const DATABASE_MESSAGE: &str =
+    "a DataPlane runs without a database: KONG_DATABASE on the container proxy has to be off, or absent";
 
 /// Half-switched Services and a new spec at once would leave no state to return to.
 pub(super) const FROZEN: &str = "!has(oldSelf.status) || !has(oldSelf.status.rollout) || !has(oldSelf.status.rollout.conditions) \
@@ -43,8 +44,7 @@ pub(super) const REPLICAS: &str = "!has(self.replicas) || !has(self.scaling)";
 pub(super) const REPLICAS_MESSAGE: &str = "set either replicas or scaling, not both";
 
 /// A cluster-internal Service opens no port on the nodes. Without a type it is a load balancer, which does.
-pub(super) const NODE_PORT: &str =
-    "!has(self.type) || self.type != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort))";
+pub(super) const NODE_PORT: &str = "!has(self.type) || self.type != 'ClusterIP' || !has(self.ports) || self.ports.all(p, !has(p.nodePort))";
 pub(super) const NODE_PORT_MESSAGE: &str = "nodePort needs a Service of type LoadBalancer or NodePort";
 
 /// Traffic from outside never reaches a cluster-internal Service.

@@ -48,7 +48,7 @@ pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
 /// # Errors
 /// When an input cannot be read at all.
 pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
-    let schemas = Schemas::new().map_err(|error| anyhow::anyhow!("our own CRDs do not compile: {error}"))?;
+    let schemas = Schemas::new(&weir_api::crds::all()).map_err(|error| anyhow::anyhow!("our own CRDs do not compile: {error}"))?;
     let desired = manifest::load(sources::read(&args.filenames)?, &schemas, &args.namespace);
     let observed = match &args.observed {
         Some(dir) => manifest::load(sources::read(&[dir.clone()])?, &schemas, &args.namespace),
