@@ -131,7 +131,7 @@ fn stdin() {
     let manifest = std::fs::read_to_string(root().join("examples/standalone/dataplane.yaml")).unwrap();
     let output = run(&["plan", "-f", "-"], Some(&manifest));
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(text.contains("kind: HorizontalPodAutoscaler") && text.contains("kind: PlanReport"), "{text}");
     assert!(stderr(&output).contains("1 DataPlane(s)"), "{}", stderr(&output));
 }

@@ -24,8 +24,8 @@ const GUESTS: [(&str, &str, &str); 11] = [
     ("wasi-importer", "Incompatible", "wasi:cli/environment"),
     ("core-module", "Incompatible", "core module"),
     ("wrong-world", "Incompatible", "weir:policy/konnect-env"),
-    ("settings-loop", "Deadline", "200 ms"),
-    ("schema-garbage", "BadOutput", "schema"),
+    ("settings-loop", "Deadline", "1000 ms"),
+    ("schema-garbage", "Incompatible", "schema"),
 ];
 
 pub fn tests() -> Vec<Trial> {
@@ -39,7 +39,7 @@ pub fn tests() -> Vec<Trial> {
 
 fn input() -> konnect_env::Input {
     let text = fs::read_to_string(root().join("tests/cases/konnect-env/control-plane/input/input.yaml")).unwrap();
-    serde_norway::from_str(&text).unwrap()
+    serde_json::from_value(serde_saphyr::from_str(&text).unwrap()).unwrap()
 }
 
 fn ask(name: &str) -> Result<konnect_env::Answer, PolicyError> {

@@ -104,7 +104,7 @@ fn calls(policy: &dyn Policy<KonnectEnv>) {
 
 fn input() -> konnect_env::Input {
     let text = fs::read_to_string(root().join("tests/cases/konnect-env/control-plane/input/input.yaml")).unwrap();
-    serde_norway::from_str(&text).unwrap()
+    serde_json::from_value(serde_saphyr::from_str(&text).unwrap()).unwrap()
 }
 
 fn snapshot(number: usize) -> Snapshot {

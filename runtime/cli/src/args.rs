@@ -85,7 +85,8 @@ pub struct Plan {
     #[arg(long, env = "WEIR_VALIDATE_IMAGES", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub validate_images: bool,
     /// Where compiled components are kept; empty keeps none.
-    #[arg(long, env = "WEIR_CACHE_DIR", value_name = "DIR", default_value_os_t = default_cache())]
+    #[arg(long, env = "WEIR_CACHE_DIR", value_name = "DIR", default_value_os_t = default_cache(),
+          value_parser = clap::builder::TypedValueParser::map(clap::builder::OsStringValueParser::new(), PathBuf::from))]
     pub cache_dir: PathBuf,
     /// Say nothing on standard error but errors.
     #[arg(short, long)]

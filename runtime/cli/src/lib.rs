@@ -42,7 +42,7 @@ fn crds(args: args::Crds) -> anyhow::Result<Exit> {
             let mut text = String::new();
             for crd in &crds {
                 text.push_str("---\n");
-                text.push_str(&serde_norway::to_string(crd)?);
+                text.push_str(&serde_saphyr::to_string(crd)?);
             }
             text
         }

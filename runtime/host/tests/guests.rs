@@ -141,7 +141,7 @@ fn giant_output() {
 #[test]
 fn log_flood() {
     let outcome = ask(&*loaded(&host(), "hostile-log-flood", Value::Null, Limits::default()));
-    assert!(matches!(outcome, Ok(_) | Err(PolicyError::Deadline { .. })), "{outcome:?}");
+    assert!(outcome.is_ok(), "{outcome:?}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn render() -> Result<Tree> {
     let mut tree = Tree::new();
     for crd in weir_api::crds::all() {
         let file = weir_api::crds::file_name(&crd);
-        let yaml = serde_norway::to_string(&crd).with_context(|| format!("cannot write {file} as YAML"))?;
+        let yaml = serde_saphyr::to_string(&crd).with_context(|| format!("cannot write {file} as YAML"))?;
         if tree.insert(file.clone(), format!("{HEADER}{yaml}")).is_some() {
             bail!("two CRDs want the file {file}; make weir_api::crds::file_name tell them apart");
         }

@@ -1,4 +1,4 @@
-//! A policy that writes a million log lines and then answers well.
+//! A policy that writes 20,000 log lines, far over what the host keeps, and then answers well.
 
 use weir_policy_sdk::{
     KonnectEnv, NO_SETTINGS_SCHEMA, NoSettings, Policy, Refusal, export_konnect_env,
@@ -17,10 +17,10 @@ impl Policy for LogFlood {
 
 impl KonnectEnv for LogFlood {
     fn evaluate(_input: Input, _settings: NoSettings) -> Result<Answer, Refusal> {
-        for line in 0..1_000_000_u32 {
+        for line in 0..20_000_u32 {
             weir_policy_sdk::log::info(&format!("line {line} {}", "x".repeat(200)));
         }
-        Ok(Answer::default())
+        Ok(Answer { env: vec![weir_policy_sdk::env_var("KONG_ROLE", "data_plane")], ..Answer::default() })
     }
 }
 

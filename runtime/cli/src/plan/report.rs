@@ -105,7 +105,7 @@ impl Report {
         let mut text = String::new();
         for object in &self.objects {
             text.push_str("---\n");
-            text.push_str(&serde_norway::to_string(object)?);
+            text.push_str(&serde_saphyr::to_string(object)?);
         }
         let mut rest = serde_json::to_value(self)?;
         if let Value::Object(map) = &mut rest {
@@ -114,7 +114,7 @@ impl Report {
             map.insert("kind".into(), "PlanReport".into());
         }
         text.push_str("---\n");
-        text.push_str(&serde_norway::to_string(&rest)?);
+        text.push_str(&serde_saphyr::to_string(&rest)?);
         Ok(text)
     }
 }

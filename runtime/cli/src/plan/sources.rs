@@ -78,7 +78,7 @@ fn bounded(name: &str, reader: impl Read) -> anyhow::Result<String> {
 /// Reads one settings document.
 pub(crate) fn settings(path: &Path) -> anyhow::Result<serde_json::Value> {
     let source = file_source(path)?;
-    serde_norway::from_str(&source.text).map_err(|error| Failure::usage(format!("{}: {error}", source.name)).into())
+    serde_saphyr::from_str(&source.text).map_err(|error| Failure::usage(format!("{}: {error}", source.name)).into())
 }
 
 /// Reads a component's bytes.

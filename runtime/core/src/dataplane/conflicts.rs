@@ -32,6 +32,8 @@ pub struct Settled {
     pub volumes: Vec<Volume>,
     /// Mounts of the proxy container: the user's order first.
     pub mounts: Vec<VolumeMount>,
+    /// Mounts that were left out, because nothing brings their volume.
+    pub dropped: Vec<VolumeMount>,
 }
 
 /// Key of a conflict in [`Settlements`].
@@ -135,7 +137,7 @@ pub fn find(layers: &Layers) -> Vec<Conflict> {
 }
 
 /// Origins are layers: without a claim of the user the strongest origin stands by design, and nobody is asked. A conflict is a claim of the
-/// user against another one that says something else, or two different claims of one origin.
+/// user that changes what would stand without it, or two different claims of one origin.
 fn find_in<T: Part>(layers: &[Layer<T>]) -> Vec<Conflict> {
     grouped(layers).into_iter().filter_map(|(subject, group)| conflict(subject, &group)).collect()
 }
@@ -154,8 +156,9 @@ fn grouped<T: Part>(layers: &[Layer<T>]) -> BTreeMap<&str, Vec<&Layer<T>>> {
 fn conflict<T: Part>(subject: &str, group: &[&Layer<T>]) -> Option<Conflict> {
     let strongest = group.first()?;
     let value = strongest.item.to_value();
-    let rivals: Vec<&&Layer<T>> = group.iter().skip(1).filter(|l| strongest.origin == Origin::User || l.origin == strongest.origin).collect();
-    if rivals.iter().all(|rival| rival.item.to_value() == value) {
+    let next = group.iter().find(|l| l.origin != strongest.origin).filter(|_| strongest.origin == Origin::User);
+    let mut rivals = group.iter().skip(1).filter(|l| l.origin == strongest.origin).chain(next);
+    if rivals.all(|rival| rival.item.to_value() == value) {
         return None;
     }
     let claims = group.iter().map(|l| Claim { who: l.who.clone(), since: None, origin: l.origin, value: l.item.to_value() }).collect();
@@ -179,11 +182,11 @@ pub fn settlement(conflict: &Conflict, verdict: &Verdict) -> Option<Settlement> 
 /// more is not brought back.
 #[must_use]
 pub fn settle(layers: &Layers, settlements: &Settlements) -> Settled {
-    let mut mounts = settle_part(&layers.mounts, settlements);
-    let volumes = settle_part(&layers.volumes, settlements);
-    let known: BTreeSet<&str> = volumes.iter().map(|v: &Volume| v.name.as_str()).collect();
-    mounts.retain(|m: &VolumeMount| known.contains(m.name.as_str()));
-    Settled { env: env::order(settle_part(&layers.env, settlements)), volumes, mounts }
+    let volumes: Vec<Volume> = settle_part(&layers.volumes, settlements);
+    let known: BTreeSet<&str> = volumes.iter().map(|v| v.name.as_str()).collect();
+    let all: Vec<VolumeMount> = settle_part(&layers.mounts, settlements);
+    let (mounts, dropped) = all.into_iter().partition(|m| known.contains(m.name.as_str()));
+    Settled { env: env::order(settle_part(&layers.env, settlements)), volumes, mounts, dropped }
 }
 
 fn settle_part<T: Part>(layers: &[Layer<T>], settlements: &Settlements) -> Vec<T> {

@@ -18,7 +18,7 @@ use crate::{
     plan::{HeldPart, Hold, Outcome, PolicyUse},
     policy::{
         Finding, Identity, Policies, Policy, PolicyError, Severity, Slot, SlotName,
-        conflict_resolution::{self, Conflict, ConflictResolution, Verdict},
+        conflict_resolution::{self, ConflictResolution, Verdict},
         konnect_env::{self, KonnectEnv},
     },
 };
@@ -75,12 +75,18 @@ pub async fn decide(dp: &Validated<'_>, policies: &Policies, sealing: &Sealing) 
     let stored = lookup::live_deployment(dp).and_then(|d| d.object.metadata.annotations.as_ref()).and_then(|a| a.get(keys::DECISIONS));
     let mut pass = Pass { dp, sealing, stored: Stored::parse(stored.map(String::as_str)), writer: Writer::default() };
 
-    let konnect_stands = pass.konnect(policies, &mut decided).await;
-    let layers = Layers::collect(dp, decided.konnect.as_ref(), &decided.certificate.secret);
-    let settlements = pass.conflicts(policies, &layers, &mut decided).await;
-    if konnect_stands && let Some(settlements) = settlements {
-        decided.settled = Some(conflicts::settle(&layers, &settlements));
+    if pass.konnect(policies, &mut decided).await {
+        let layers = Layers::collect(dp, decided.konnect.as_ref(), &decided.certificate.secret);
+        let settlements = pass.conflicts(policies, &layers, &mut decided).await;
+        decided.settled = settlements.map(|settlements| conflicts::settle(&layers, &settlements));
     }
+    let dropped = decided.settled.iter().flat_map(|s| s.dropped.iter());
+    decided.findings.extend(dropped.map(|mount| Finding {
+        severity: Severity::Warning,
+        code: "MountWithoutVolume".into(),
+        path: format!("volumeMounts[{}]", mount.mount_path),
+        message: format!("volume {:?} is not in the pod: the mount is left out", mount.name),
+    }).collect::<Vec<_>>());
     match pass.writer.text() {
         Ok(text) => decided.decisions = text,
         Err(bytes) => decided.findings.push(Finding {
@@ -105,10 +111,7 @@ impl Pass<'_> {
     async fn konnect(&mut self, policies: &Policies, decided: &mut Decided) -> bool {
         let (facts, policy) = match &self.dp.konnect {
             Konnect::None => return true,
-            Konnect::NotAccepted { message } => {
-                decided.hold(HeldPart::PodTemplate, reasons::NOT_SUPPORTED_EXTENSIONS, message.clone());
-                return false;
-            }
+            Konnect::NotAccepted { message } => return self.keep_konnect(decided, reasons::NOT_SUPPORTED_EXTENSIONS, message),
             Konnect::Blocked { reason, message } => return self.keep_konnect(decided, reason, message),
             Konnect::Ready { facts, .. } => (facts, &policies.konnect_env),
         };
@@ -165,17 +168,18 @@ impl Pass<'_> {
         let mut complete = true;
         for (index, conflict) in input.conflicts.iter().enumerate() {
             let key = conflicts::key(conflict.kind, &conflict.subject);
-            let settled = match &answer {
-                Ok(answer) => answer.resolutions.get(index).and_then(|r| {
-                    decided.findings.extend(r.findings.iter().cloned());
-                    conflicts::settlement(conflict, &r.verdict).ok_or(&r.verdict).map_err(|verdict| hold_verdict(conflict, verdict)).map_or_else(
-                        |(reason, message)| {
-                            decided.hold(held(kept.contains_key(&key)), reason, message);
-                            None
-                        },
-                        Some,
-                    )
-                }),
+            let verdict = answer.as_ref().map(|answer| answer.resolutions.get(index));
+            let settled = match verdict {
+                Ok(Some(resolution)) => {
+                    decided.findings.extend(resolution.findings.iter().cloned());
+                    let settled = conflicts::settlement(conflict, &resolution.verdict);
+                    if let (None, Some((reason, message))) = (&settled, waiting(&resolution.verdict)) {
+                        decided.hold(held(kept.contains_key(&key)), reason, format!("{}: {message}", conflict.subject));
+                    }
+                    settled
+                }
+                // An answer has one resolution per conflict: its slot's check saw to that.
+                Ok(None) => None,
                 Err(error) => {
                     decided.hold(held(kept.contains_key(&key)), error.reason(), format!("{}: {error}", conflict.subject));
                     None
@@ -224,11 +228,12 @@ fn held(kept: bool) -> HeldPart {
     if kept { HeldPart::Answer } else { HeldPart::PodTemplate }
 }
 
-fn hold_verdict(conflict: &Conflict, verdict: &Verdict) -> (&'static str, String) {
+/// Reason and message of a verdict that settles nothing.
+fn waiting(verdict: &Verdict) -> Option<(&'static str, &str)> {
     match verdict {
-        Verdict::Reject(message) => (reasons::REJECTED, format!("{}: {message}", conflict.subject)),
-        Verdict::Hold(message) => (reasons::HELD, format!("{}: {message}", conflict.subject)),
-        Verdict::Keep(_) | Verdict::Merge(_) => (PolicyError::BadOutput(String::new()).reason(), conflict.subject.clone()),
+        Verdict::Reject(message) => Some((reasons::REJECTED, message)),
+        Verdict::Hold(message) => Some((reasons::HELD, message)),
+        Verdict::Keep(_) | Verdict::Merge(_) => None,
     }
 }
 

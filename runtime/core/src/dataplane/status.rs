@@ -31,7 +31,7 @@ struct Said {
 /// Builds the status.
 pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> DataPlaneStatus {
     let previous = dp.snapshot.data_plane.status.clone().unwrap_or_default();
-    let mut said: Vec<Said> = [accepted(dp), konnect(dp, decided), plugins(wanted), policies(decided), rollout(dp, wanted)].into_iter().flatten().collect();
+    let mut said: Vec<Said> = [accepted(dp), konnect(dp, decided), plugins(wanted), policies(decided), rollout(wanted)].into_iter().flatten().collect();
     said.insert(0, ready(dp, wanted, &said));
     let live = lookup::live_deployment(dp).and_then(|c| c.object.status.as_ref());
     let ingress = lookup::live_service(dp, "ingress").map(|c| &c.object);
@@ -110,12 +110,13 @@ fn policies(decided: &Decided) -> Option<Said> {
     let held = decided.holds.iter().find(|h| h.reason == reasons::REJECTED || h.reason == reasons::HELD);
     let reason = failed.or_else(|| held.map(|h| h.reason.clone()));
     let Some(reason) = reason else { return Some(say(types::POLICIES_APPLIED, true, reasons::APPLIED, "")) };
-    let message = join(decided.holds.iter().filter(|h| h.reason == reason));
-    Some(say(types::POLICIES_APPLIED, false, reason, message))
+    // All of them: one reason, but nothing is kept from the reader.
+    let outcomes: Vec<String> = decided.policies.iter().map(|p| format!("{:?}", p.outcome)).collect();
+    let of_policies = |h: &&Hold| h.reason == reasons::REJECTED || h.reason == reasons::HELD || outcomes.contains(&h.reason);
+    Some(say(types::POLICIES_APPLIED, false, reason, join(decided.holds.iter().filter(of_policies))))
 }
 
-fn rollout(dp: &Validated<'_>, wanted: &Wanted) -> Option<Said> {
-    let _ = dp;
+fn rollout(wanted: &Wanted) -> Option<Said> {
     match &wanted.rollout {
         Rollout::None => None,
         Rollout::BlueGreen => {

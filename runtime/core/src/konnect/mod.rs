@@ -75,6 +75,11 @@ pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
              name the kubernetes.io/tls Secret with the client certificate"
         ),
     })?;
+    let labels = spec.cluster_data_plane_labels.clone().unwrap_or_default();
+    // A `:` or `,` would forge another label in KONG_CLUSTER_DP_LABELS.
+    if let Some(key) = labels.iter().find(|(k, v)| [k, v].iter().any(|t| t.is_empty() || !names::is_label_value(t))).map(|(k, _)| k) {
+        return Err(invalid(&format!("spec.clusterDataPlaneLabels[{key:?}]"), "key and value have 1 to 63 letters, digits, `-`, `_` or `.`, and begin and end with a letter or digit"));
+    }
     Ok(Facts {
         extension: name.clone(),
         control_plane_id: id,
@@ -82,7 +87,7 @@ pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
         endpoints: Endpoints { control_plane: format!("{prefix}.{region}.cp0.{host}"), telemetry: format!("{prefix}.{region}.tp0.{host}") },
         region: Some(region.to_owned()),
         certificate_secret: secret,
-        labels: spec.cluster_data_plane_labels.clone().unwrap_or_default(),
+        labels,
     })
 }
 

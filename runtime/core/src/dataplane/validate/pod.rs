@@ -8,7 +8,7 @@ use k8s_openapi::{
 };
 use weir_api::{names, quantity};
 
-use super::{PROXY, Report, Validated};
+use super::{super::objects::{konnect_certificate, proxy}, Konnect, PROXY, Report, Validated};
 use crate::{
     image::{self, ImageVersion},
     plan::HeldPart,
@@ -16,8 +16,21 @@ use crate::{
 };
 
 const SPEC: &str = "spec.deployment.podTemplateSpec.spec";
-/// Volumes that the operator or the default policies bring: a mount may name them.
-const GENERATED_VOLUMES: [&str; 5] = ["cluster-certificate", "kong-cluster-cert", "konnect-cert", "tmp", "var-kong"];
+/// Volumes that this pod gets from the operator: a mount may name them. What a policy will bring is not known yet; a mount of a volume that
+/// it does not bring is dropped with a finding (`conflicts::settle`).
+fn generated_volumes(validated: &Validated<'_>) -> Vec<&'static str> {
+    let mut volumes = vec![proxy::CLUSTER_CERTIFICATE_VOLUME];
+    if proxy::hardened(validated) {
+        volumes.extend(["tmp", "var-kong"]);
+    }
+    if konnect_certificate::options(validated).is_some() {
+        volumes.push(konnect_certificate::VOLUME);
+    }
+    if validated.konnect != Konnect::None {
+        volumes.push("kong-cluster-cert");
+    }
+    volumes
+}
 
 pub(crate) fn check(validated: &Validated<'_>, report: &mut Report) {
     let Some(template) = validated.template() else {
@@ -41,7 +54,7 @@ pub(crate) fn check(validated: &Validated<'_>, report: &mut Report) {
             check_quantity(report, format!("{SPEC}.volumes[{index}].emptyDir.sizeLimit"), limit);
         }
     }
-    let known: BTreeSet<&str> = volumes.iter().map(|v| v.name.as_str()).chain(GENERATED_VOLUMES).collect();
+    let known: BTreeSet<&str> = volumes.iter().map(|v| v.name.as_str()).chain(generated_volumes(validated)).collect();
     for (path, container) in all_containers(spec) {
         check_container(&format!("{SPEC}.{path}"), container, &known, report);
     }
