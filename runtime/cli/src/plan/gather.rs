@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Resource;
+use serde_json::Value;
 use weir_api::{
     dataplane::DataPlane,
     konnect_extension::KonnectExtension,
@@ -122,7 +123,11 @@ impl World<'_> {
         children.services = owner.split(ChildKind::Service, &o.services, &mut children.foreign);
         children.autoscalers = owner.split(ChildKind::HorizontalPodAutoscaler, &o.horizontal_pod_autoscalers, &mut children.foreign);
         children.disruption_budgets = owner.split(ChildKind::PodDisruptionBudget, &o.pod_disruption_budgets, &mut children.foreign);
-        children.secrets = o.secrets.iter().map(expose).filter(|s| owner.owns(&s.metadata)).map(facts).collect();
+        let here = o.secrets.iter().map(expose).filter(|s| s.metadata.namespace.as_deref() == Some(namespace));
+        let (ours, others): (Vec<&Secret>, Vec<&Secret>) = here.partition(|s| owner.owns(&s.metadata));
+        children.secrets = ours.into_iter().map(facts).collect();
+        children.foreign.extend(others.into_iter().map(|s| owner.foreign(ChildKind::Secret, &s.metadata)));
+        children.certificates = o.others.iter().map(|c| &c.object).filter(|c| owner.owns_certificate(c)).map(|c| Child { object: c.clone(), answered: None }).collect();
         children.replica_sets = o.replica_sets.iter().filter(|r| r.object.metadata.namespace.as_deref() == Some(namespace)).map(|r| replica_set(&r.object)).collect();
         children
     }
@@ -139,6 +144,15 @@ impl Owner<'_> {
         meta.namespace.as_deref() == Some(self.namespace) && meta.owner_references.iter().flatten().any(|o| o.uid == self.uid)
     }
 
+    fn owns_certificate(&self, object: &Value) -> bool {
+        let meta = object.get("metadata").and_then(|m| serde_json::from_value::<ObjectMeta>(m.clone()).ok()).unwrap_or_default();
+        object.get("kind").and_then(Value::as_str) == Some("Certificate") && self.owns(&meta)
+    }
+
+    fn foreign(&self, kind: ChildKind, meta: &ObjectMeta) -> ForeignName {
+        ForeignName { kind, name: meta.name.clone().unwrap_or_default(), leaving: self.leaving(meta) }
+    }
+
     /// The name will be free: it is being deleted, or belongs to a former DataPlane of our name.
     fn leaving(&self, meta: &ObjectMeta) -> bool {
         let former = |o: &k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference| o.kind == "DataPlane" && o.name == self.name;
@@ -151,7 +165,7 @@ impl Owner<'_> {
             if self.owns(object.meta()) {
                 ours.push(Child { object: object.clone(), answered: None });
             } else {
-                foreign.insert(ForeignName { kind, name: object.meta().name.clone().unwrap_or_default(), leaving: self.leaving(object.meta()) });
+                foreign.insert(self.foreign(kind, object.meta()));
             }
         }
         ours

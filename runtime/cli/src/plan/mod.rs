@@ -86,7 +86,8 @@ fn refuse(report: &mut Report, problem: &Problem) {
             severity: Severity::Error,
             code: code.into(),
             path: problem.field.clone().unwrap_or_default(),
-            message: format!("{}:{}: {}", base_name(&problem.file), problem.line, problem.message),
+            // A duplicate's message names the other file too.
+            message: format!("{}:{}: {}", base_name(&problem.file), problem.line, problem.message.replace(&folder(&problem.file), "")),
         },
     });
     report.held.push(problem.to_string());
@@ -95,6 +96,11 @@ fn refuse(report: &mut Report, problem: &Problem) {
 /// Findings name the file, not the folder it happens to lie in: a plan is the same on every machine.
 fn base_name(file: &str) -> String {
     Path::new(file).file_name().map_or_else(|| file.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The folder of a file, with its slash.
+fn folder(file: &str) -> String {
+    Path::new(file).parent().map(|dir| format!("{}/", dir.display())).filter(|dir| dir != "/").unwrap_or_default()
 }
 
 /// What a person wants to know at once: on standard error, so that the plan itself can be piped.

@@ -126,6 +126,8 @@ pub struct Children {
     pub autoscalers: Vec<Child<HorizontalPodAutoscaler>>,
     /// Disruption budgets.
     pub disruption_budgets: Vec<Child<PodDisruptionBudget>>,
+    /// cert-manager Certificates, where that kind is served.
+    pub certificates: Vec<Child<Value>>,
     /// Secrets, without values.
     pub secrets: Vec<SecretFacts>,
     /// ReplicaSets of the Deployments.

@@ -158,6 +158,10 @@ fn waiting(dp: &Validated<'_>) -> Option<String> {
     let name = live.object.metadata.name.as_deref().unwrap_or_default();
     let status = live.object.status.clone().unwrap_or_default();
     let wanted = live.object.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1);
+    let observed = status.observed_generation.zip(live.object.metadata.generation);
+    if observed.is_some_and(|(seen, current)| seen < current) {
+        return Some(format!("Deployment {name}: its newest generation is not observed yet"));
+    }
     let (replicas, available) = (status.replicas.unwrap_or(0), status.available_replicas.unwrap_or(0));
     if replicas == 0 || available < wanted {
         return Some(format!("Deployment {name}: {available} of {wanted} replicas are available"));

@@ -10,7 +10,7 @@ use super::{labels, meta};
 use crate::{
     dataplane::{snapshot::SecretFacts, validate::Validated},
     hash, names,
-    plan::CertificateRequest,
+    plan::{CertificateRequest, ChildKind, HeldPart, Hold},
 };
 
 /// The certificate in force after this pass.
@@ -20,6 +20,8 @@ pub struct Certificate {
     pub secret: String,
     /// To be minted first; none when the Secret is there.
     pub request: Option<CertificateRequest>,
+    /// Its name is not free yet.
+    pub blocked: Option<Hold>,
 }
 
 /// Chooses the certificate: the newest renewal that still lives long enough, else the next one.
@@ -33,25 +35,37 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
         names::suffixed(&names::child("dataplane-", &dp.name), &digest.trim_start_matches("sha256:").chars().take(10).collect::<String>())
     };
     let ours = |secret: &&SecretFacts| secret.metadata.labels.as_ref().and_then(|l| l.get(keys::SERVICE_SECRET)).is_some_and(|s| s == admin_service);
-    let newest = dp.snapshot.children.secrets.iter().filter(ours).filter(|s| s.metadata.name.as_deref() == Some(&name(renewal(s)))).max_by_key(|s| renewal(s));
+    // Its own name, or the one it got because a stranger held that.
+    let named = |s: &&SecretFacts| s.metadata.name.as_deref().is_some_and(|n| n == name(renewal(s)) || n == names::suffixed(&name(renewal(s)), &names::uid_suffix(&dp.uid)));
+    let newest = dp.snapshot.children.secrets.iter().filter(ours).filter(named).max_by_key(|s| renewal(s));
     if let Some(secret) = newest.filter(|s| lives(s, dp.snapshot.now, operator.certificate_margin_seconds)) {
-        return Certificate { secret: secret.metadata.name.clone().unwrap_or_default(), request: None };
+        return Certificate { secret: secret.metadata.name.clone().unwrap_or_default(), request: None, blocked: None };
     }
     let next = newest.map_or(0, |s| renewal(s).saturating_add(1));
-    let secret = name(next);
+    let mut secret = name(next);
+    let holder = dp.snapshot.children.foreign.iter().find(|f| f.kind == ChildKind::Secret && f.name == secret);
+    if holder.is_some_and(|h| h.leaving) {
+        let message = format!("Secret {secret:?} of a former object is still being deleted; the certificate is made when it is gone");
+        let blocked = Hold { what: HeldPart::PodTemplate, reason: "WaitingForOldChild".into(), message };
+        return Certificate { secret, request: None, blocked: Some(blocked) };
+    }
+    if holder.is_some() {
+        secret = names::suffixed(&secret, &names::uid_suffix(&dp.uid));
+    }
     let labels = labels(dp, &[(keys::SERVICE_SECRET, admin_service), (&operator.secret_label, "true")]);
     let mut metadata = meta(dp, secret.clone(), labels);
     metadata.annotations = Some([(keys::RENEWAL.to_owned(), next.to_string())].into());
     let request = CertificateRequest {
         metadata,
-        common_name: dns_name.clone(),
+        // X.509 has 64 characters for it; the whole name is in the DNS names.
+        common_name: dns_name.chars().take(64).collect(),
         organization: "Kong, Inc.".into(),
         country: "US".into(),
         dns_names: vec![dns_name],
         key: operator.ca.key,
         ttl_seconds: operator.certificate_ttl_seconds,
     };
-    Certificate { secret, request: Some(request) }
+    Certificate { secret, request: Some(request), blocked: None }
 }
 
 fn annotation<'a>(secret: &'a SecretFacts, key: &str) -> Option<&'a str> {
@@ -67,6 +81,14 @@ fn lives(secret: &SecretFacts, now: Timestamp, margin_seconds: i64) -> bool {
     let end = annotation(secret, keys::CERT_EXPIRES_AT).and_then(|text| text.parse::<Timestamp>().ok());
     let Some(end) = end else { return true };
     now.checked_add(SignedDuration::from_secs(margin_seconds)).is_ok_and(|limit| limit < end)
+}
+
+/// Whether this Secret is a certificate of ours that nears its end.
+#[must_use]
+pub fn ends(dp: &Validated<'_>, secret: &str) -> bool {
+    let labelled = |s: &&SecretFacts| s.metadata.labels.as_ref().is_some_and(|l| l.contains_key(keys::SERVICE_SECRET));
+    let mine = dp.snapshot.children.secrets.iter().filter(labelled).find(|s| s.metadata.name.as_deref() == Some(secret));
+    mine.is_some_and(|s| !lives(s, dp.snapshot.now, dp.snapshot.operator.certificate_margin_seconds))
 }
 
 /// Secrets of former certificates that nothing uses any more.

@@ -116,7 +116,10 @@ fn ports(base: Vec<ContainerPort>, user: Vec<ContainerPort>) -> Vec<ContainerPor
     let mut rest: Vec<ContainerPort> = base.into_iter().filter_map(|mut ours| match user.iter().find(|theirs| same(&ours, theirs)) {
         None => Some(ours),
         Some(theirs) if theirs.container_port == ours.container_port && theirs.name.is_none() => {
-            // The user names the port by number only: keep the base's name, which Services and scrapers use.
+            // The user names the port by number only: keep the base's name, which Services and scrapers use, unless it moved to another port.
+            if user.iter().any(|other| other.name.is_some() && other.name == ours.name) {
+                ours.name = None;
+            }
             ours.merge_from(theirs.clone());
             Some(ours)
         }

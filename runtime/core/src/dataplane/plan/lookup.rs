@@ -86,6 +86,13 @@ fn age(meta: &ObjectMeta) -> (bool, String) {
     }
 }
 
+/// Those that are not leaving, the oldest first: of several it is the one that stays.
+pub fn by_age<'a>(all: impl Iterator<Item = &'a ObjectMeta>) -> Vec<&'a ObjectMeta> {
+    let mut staying: Vec<&ObjectMeta> = all.filter(|m| !is_leaving(m)).collect();
+    staying.sort_by_key(|m| (age(m), m.name.clone()));
+    staying
+}
+
 /// Name of the Deployment.
 #[must_use]
 pub fn deployment(dp: &Validated<'_>) -> Name {
@@ -107,6 +114,9 @@ pub fn admin_service(dp: &Validated<'_>) -> Name {
 pub fn ingress_service(dp: &Validated<'_>) -> Name {
     let given = ingress_service::options(dp).and_then(|o| o.name.clone()).filter(|n| !n.is_empty());
     let Some(given) = given else { return service(dp, "ingress") };
+    if given == admin_service(dp).text() {
+        return Name::Taken(given);
+    }
     let mine = |c: &&Child<Service>| c.object.metadata.name.as_deref() == Some(given.as_str());
     match services(dp, "ingress").find(mine) {
         Some(child) if is_leaving(&child.object.metadata) => Name::Wait(given),

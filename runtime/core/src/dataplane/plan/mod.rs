@@ -73,8 +73,14 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
         wanted.holds.extend(decided.holds.iter().cloned());
         children(dp, decided, &mut wanted);
     }
+    if dp.snapshot.data_plane.metadata.deletion_timestamp.is_some() {
+        // Garbage collection takes the children; making them again would fight it.
+        wanted.changes.clear();
+        wanted.holds.clear();
+    }
     if dp.annotation(keys::PAUSED) == Some("true") {
         wanted.changes.clear();
+        wanted.ingress = lookup::live_service(dp, "ingress").and_then(|c| c.object.metadata.name.clone());
         wanted.rollout = Rollout::Paused;
         wanted.hold(HeldPart::Everything, "Paused", format!("annotation {} is \"true\": nothing but the status is written", keys::PAUSED));
     }
@@ -122,11 +128,11 @@ fn children(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
         wanted.apply(Object::Service(Box::new(admin_service::build(dp, name))), lookup::live_service(dp, "admin"));
     }
     ingress(dp, wanted);
-    if let Some(options) = konnect_certificate::options(dp) {
-        wanted.apply(Object::Certificate(Box::new(konnect_certificate::build(dp, options))), None::<&Child<serde_json::Value>>);
-    }
-    if let Some(request) = &decided.certificate.request {
-        wanted.changes.push(Change::MintCertificate(Box::new(request.clone())));
+    if let Some(options) = konnect_certificate::options(dp).filter(|o| !o.issuer.name.is_empty()) {
+        let object = konnect_certificate::build(dp, options);
+        let mine = |c: &&Child<serde_json::Value>| c.object.pointer("/metadata/name").and_then(|n| n.as_str()) == object.metadata.name.as_deref();
+        let live = dp.snapshot.children.certificates.iter().find(mine);
+        wanted.apply(Object::Certificate(Box::new(object)), live);
     }
     let deployment = rollout::deployment(dp, decided, wanted);
     if let Some(deployment) = &deployment {
@@ -150,7 +156,8 @@ fn ingress(dp: &Validated<'_>, wanted: &mut Wanted) {
 fn scaling(dp: &Validated<'_>, deployment: &str, wanted: &mut Wanted) {
     let Some(options) = autoscaler::options(dp).filter(|_| !dp.holds(HeldPart::Autoscaler)) else { return };
     let all = &dp.snapshot.children.autoscalers;
-    let live = all.iter().find(|c| c.object.metadata.deletion_timestamp.is_none());
+    let oldest = lookup::by_age(all.iter().map(|c| &c.object.metadata)).first().and_then(|m| m.name.clone());
+    let live = all.iter().find(|c| oldest.is_some() && c.object.metadata.name == oldest);
     let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
     let name = live.and_then(|c| c.object.metadata.name.clone()).map_or_else(|| lookup::same_name(dp, ChildKind::HorizontalPodAutoscaler, &leaving), Name::Use);
     if let Some(name) = wanted.name(HeldPart::Autoscaler, ChildKind::HorizontalPodAutoscaler, &name) {
@@ -161,7 +168,8 @@ fn scaling(dp: &Validated<'_>, deployment: &str, wanted: &mut Wanted) {
 fn budget(dp: &Validated<'_>, wanted: &mut Wanted) {
     let Some(options) = disruption_budget::options(dp).filter(|_| !dp.holds(HeldPart::DisruptionBudget)) else { return };
     let all = &dp.snapshot.children.disruption_budgets;
-    let live = all.iter().find(|c| c.object.metadata.deletion_timestamp.is_none());
+    let oldest = lookup::by_age(all.iter().map(|c| &c.object.metadata)).first().and_then(|m| m.name.clone());
+    let live = all.iter().find(|c| oldest.is_some() && c.object.metadata.name == oldest);
     let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
     let name = live.and_then(|c| c.object.metadata.name.clone()).map_or_else(|| lookup::same_name(dp, ChildKind::PodDisruptionBudget, &leaving), Name::Use);
     if let Some(name) = wanted.name(HeldPart::DisruptionBudget, ChildKind::PodDisruptionBudget, &name) {

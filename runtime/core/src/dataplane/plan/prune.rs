@@ -6,7 +6,7 @@ use super::{Wanted, lookup};
 use crate::{
     dataplane::{
         decide::Decided,
-        objects::{autoscaler, certificate, disruption_budget, proxy::CLUSTER_CERTIFICATE_VOLUME},
+        objects::{autoscaler, certificate, disruption_budget, konnect_certificate, proxy::CLUSTER_CERTIFICATE_VOLUME},
         validate::Validated,
     },
     plan::{Change, ChildKind, HeldPart, Target},
@@ -29,11 +29,15 @@ pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&s
             gone.extend(others.map(|m| (ChildKind::Service, m)));
         }
     }
-    if autoscaler::options(dp).is_none() {
-        gone.extend(children.autoscalers.iter().map(|c| (ChildKind::HorizontalPodAutoscaler, &c.object.metadata)));
-    }
-    if disruption_budget::options(dp).is_none() {
-        gone.extend(children.disruption_budgets.iter().map(|c| (ChildKind::PodDisruptionBudget, &c.object.metadata)));
+    // With the option one stays: the one that is applied; without it none does.
+    let spare = |wanted: bool| usize::from(wanted);
+    let autoscalers = lookup::by_age(children.autoscalers.iter().map(|c| &c.object.metadata));
+    gone.extend(autoscalers.into_iter().skip(spare(autoscaler::options(dp).is_some())).map(|m| (ChildKind::HorizontalPodAutoscaler, m)));
+    let budgets = lookup::by_age(children.disruption_budgets.iter().map(|c| &c.object.metadata));
+    gone.extend(budgets.into_iter().skip(spare(disruption_budget::options(dp).is_some())).map(|m| (ChildKind::PodDisruptionBudget, m)));
+    let certificates: Vec<ObjectMeta> = children.certificates.iter().filter_map(|c| serde_json::from_value(c.object.get("metadata")?.clone()).ok()).collect();
+    if konnect_certificate::options(dp).is_none() {
+        gone.extend(certificates.iter().map(|m| (ChildKind::Certificate, m)));
     }
     let mounted = mounted_certificate(dp);
     let in_force = [decided.certificate.secret.as_str(), mounted.unwrap_or_default()];

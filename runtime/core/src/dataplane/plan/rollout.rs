@@ -8,7 +8,7 @@ use crate::{
     dataplane::{
         decide::Decided,
         objects::{
-            autoscaler,
+            autoscaler, certificate,
             deployment::{self, TEMPLATE_HASH},
             proxy::CLUSTER_CERTIFICATE_VOLUME,
         },
@@ -40,23 +40,34 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
     let live = lookup::live_deployment(dp);
     let name = wanted.name(HeldPart::PodTemplate, ChildKind::Deployment, &lookup::deployment(dp))?;
     plugins(dp, wanted);
+    if let Some(hold) = &decided.certificate.blocked {
+        wanted.holds.push(hold.clone());
+    }
     let held = dp.holds(HeldPart::PodTemplate) || wanted.holds.iter().any(|h| h.what == HeldPart::PodTemplate);
     let pending = decided.settled.as_ref().filter(|_| !held).map(|settled| {
         let path = decided.konnect.as_ref().and_then(|k| k.readiness_path.as_deref());
         deployment::template(dp, settled, path, certificate_digest(dp, decided, live).as_deref())
     });
     let template = match (pending, live) {
-        (None, None) => return None,
+        (None, None) => {
+            mint(decided, wanted);
+            return None;
+        }
         (None, Some(live)) => Template::Keep(live),
         (Some(template), None) => {
-            wanted.rollout = if blue_green(dp) { Rollout::BlueGreen } else { Rollout::None };
+            if blue_green(dp) {
+                promoted(dp, wanted);
+            }
             Template::Roll(template)
         }
         (Some(template), Some(live)) => gate(dp, template, live, wanted),
     };
     let object = match template {
-        Template::Roll(template) => deployment::build(dp, name.clone(), template, replicas(dp, live), decided.decisions.clone()),
-        Template::Keep(live) => keep(dp, decided, name.clone(), live),
+        Template::Roll(template) => {
+            mint(decided, wanted);
+            deployment::build(dp, name.clone(), template, replicas(dp, live), decided.decisions.clone())
+        }
+        Template::Keep(live) => keep(dp, decided, name.clone(), live, wanted),
     };
     wanted.apply(Object::Deployment(Box::new(object)), live);
     Some(name)
@@ -88,12 +99,24 @@ fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deplo
         return Template::Keep(live);
     }
     if blue_green(dp) {
-        wanted.rollout = Rollout::BlueGreen;
-        if promote {
-            wanted.changes.push(Change::RemoveAnnotation { key: keys::PROMOTE_WHEN_READY.into() });
-        }
+        promoted(dp, wanted);
     }
     Template::Roll(template)
+}
+
+/// Nothing waits. An instruction that stands is used up, so that it does not promote a later change that nobody asked for.
+fn promoted(dp: &Validated<'_>, wanted: &mut Wanted) {
+    wanted.rollout = Rollout::BlueGreen;
+    if dp.annotation(keys::PROMOTE_WHEN_READY) == Some("true") {
+        wanted.changes.push(Change::RemoveAnnotation { key: keys::PROMOTE_WHEN_READY.into() });
+    }
+}
+
+/// The certificate comes before the Deployment that mounts it.
+fn mint(decided: &Decided, wanted: &mut Wanted) {
+    if let Some(request) = &decided.certificate.request {
+        wanted.changes.push(Change::MintCertificate(Box::new(request.clone())));
+    }
 }
 
 fn blue_green(dp: &Validated<'_>) -> bool {
@@ -112,18 +135,23 @@ fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> bool {
     !live::covers(&current, &serde_json::to_value(template).unwrap_or_default())
 }
 
-/// The Deployment with the template it has: only scaling, labels and an expiring certificate move.
-fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deployment>) -> Deployment {
+/// The Deployment with the template it has: only scaling, labels and a certificate of ours that nears its end move.
+fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deployment>, wanted: &mut Wanted) -> Deployment {
     let mut template = live.object.spec.as_ref().map(|s| s.template.clone()).unwrap_or_default();
     let volumes = template.spec.as_mut().and_then(|s| s.volumes.as_mut()).into_iter().flatten();
-    let certificate = volumes.filter(|v| v.name == CLUSTER_CERTIFICATE_VOLUME).find_map(|v| v.secret.as_mut());
-    if let (Some(secret), Some(_)) = (certificate, &decided.certificate.request) {
+    let mounted = volumes.filter(|v| v.name == CLUSTER_CERTIFICATE_VOLUME).find_map(|v| v.secret.as_mut());
+    if let Some(secret) = mounted.filter(|s| s.secret_name.as_deref().is_some_and(|name| certificate::ends(dp, name))) {
         secret.secret_name = Some(decided.certificate.secret.clone());
+        mint(decided, wanted);
     }
     let decisions = annotation(live, keys::DECISIONS).cloned();
     let mut object = deployment::build(dp, name, template, replicas(dp, Some(live)), decisions);
-    if let (Some(annotations), Some(in_force)) = (object.metadata.annotations.as_mut(), annotation(live, TEMPLATE_HASH)) {
-        annotations.insert(TEMPLATE_HASH.into(), in_force.clone());
+    if let Some(annotations) = object.metadata.annotations.as_mut() {
+        // The hash is of what was sent; the live template has the server's defaults too.
+        match annotation(live, TEMPLATE_HASH) {
+            Some(in_force) => annotations.insert(TEMPLATE_HASH.into(), in_force.clone()),
+            None => annotations.remove(TEMPLATE_HASH),
+        };
     }
     object
 }
@@ -139,15 +167,19 @@ fn certificate_digest(dp: &Validated<'_>, decided: &Decided, live: Option<&Child
 }
 
 /// Replicas to ask for; none leaves the field to the manager that has it. With an autoscaler the live count is applied until another manager
-/// owns the field, so that switching it on or off never dips.
+/// owns the field, so that switching it on or off never dips. A count that is refused changes nothing.
 fn replicas(dp: &Validated<'_>, live: Option<&Child<Deployment>>) -> Option<i32> {
-    let given = dp.spec().deployment.as_ref().and_then(|d| d.replicas).filter(|r| *r >= 0);
-    let Some(scaling) = autoscaler::options(dp) else { return Some(given.unwrap_or(1)) };
-    let least = scaling.min_replicas.unwrap_or(1).max(0);
-    match live {
+    let current = live.map(|l| l.object.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1));
+    let given = dp.spec().deployment.as_ref().and_then(|d| d.replicas);
+    let Some(scaling) = autoscaler::options(dp) else { return given.filter(|r| *r >= 0).or(given.and(current)).or(Some(1)) };
+    if live.is_some_and(foreign_replicas) {
+        return None;
+    }
+    let least = if dp.holds(HeldPart::Autoscaler) { 1 } else { scaling.min_replicas.unwrap_or(1).max(0) };
+    match current {
         None => Some(least),
-        Some(live) if foreign_replicas(live) => None,
-        Some(live) => Some(live.object.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1).max(least)),
+        Some(current) if dp.holds(HeldPart::Autoscaler) => Some(current),
+        Some(current) => Some(current.max(least)),
     }
 }
 

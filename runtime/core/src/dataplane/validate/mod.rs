@@ -129,7 +129,8 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     let name = meta.name.clone().unwrap_or_default();
     let uid = meta.uid.clone().unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name));
     let existing = snapshot.data_plane.status.as_ref().and_then(|s| s.selector.clone());
-    let selector = existing.or_else(|| meta.uid.clone()).unwrap_or_else(|| names::offline_selector(&namespace, &name));
+    // A Deployment's selector is immutable: a lost status must not change it.
+    let selector = existing.or_else(|| live_selector(snapshot)).or_else(|| meta.uid.clone()).unwrap_or_else(|| names::offline_selector(&namespace, &name));
     let mut validated = Validated {
         snapshot,
         namespace,
@@ -148,10 +149,15 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     scaling::check(validated.spec(), &mut report);
     validated.ports = network::check(validated.spec(), &mut report);
     validated.selector_override = network::selector_override(validated.annotation(keys::SERVICE_SELECTOR_OVERRIDE), &mut report);
-    check_reserved(validated.spec(), &mut report);
+    check_metadata(&validated, &mut report);
     validated.problems = report.problems;
     validated.findings = report.findings;
     validated
+}
+
+fn live_selector(snapshot: &Snapshot) -> Option<String> {
+    let deployments = snapshot.children.deployments.iter().map(|c| &c.object).filter(|d| d.metadata.deletion_timestamp.is_none());
+    deployments.filter_map(|d| d.spec.as_ref()?.selector.match_labels.as_ref()?.get(keys::SELECTOR)).next().cloned()
 }
 
 /// What the checks collect.
@@ -175,18 +181,38 @@ fn check_name(name: &str, report: &mut Report) {
     if name.len() > 63 {
         let message = "is longer than 63 characters, which the label `app` on every child cannot hold: use a shorter name";
         report.problem(HeldPart::Everything, "metadata.name", message);
+    } else if !weir_api::names::is_dns_subdomain(name) {
+        let message = "is no DNS name: lower-case letters, digits, `-` and `.`, begins and ends with a letter or digit";
+        report.problem(HeldPart::Everything, "metadata.name", message);
     }
 }
 
-/// Label and annotation keys that belong to operators are dropped from `spec.deployment`, and that is said.
-fn check_reserved(spec: &DataPlaneSpec, report: &mut Report) {
-    let Some(deployment) = &spec.deployment else { return };
-    for (field, map) in [("labels", &deployment.labels), ("annotations", &deployment.annotations)] {
-        for key in map.iter().flat_map(|m| m.keys()).filter(|key| is_reserved(key)) {
+/// Label and annotation keys that belong to operators are dropped, and that is said; what is no label at all is refused.
+fn check_metadata(validated: &Validated<'_>, report: &mut Report) {
+    let options = validated.spec().deployment.as_ref();
+    let labels = options.and_then(|d| d.labels.as_ref());
+    for (key, value) in labels.into_iter().flatten() {
+        let path = format!("spec.deployment.labels[{key:?}]");
+        if !is_reserved(key) && (!weir_api::names::is_label_key(key) || !weir_api::names::is_label_value(value)) {
+            report.problem(HeldPart::PodTemplate, path, "is no label: check key and value");
+        }
+    }
+    let annotations = options.and_then(|d| d.annotations.as_ref());
+    for key in annotations.into_iter().flat_map(|m| m.keys()).filter(|key| !is_annotation_key(key)) {
+        report.problem(HeldPart::PodTemplate, format!("spec.deployment.annotations[{key:?}]"), "is no qualified name");
+    }
+    let pod = validated.template().and_then(|t| t.metadata.as_ref()).and_then(|m| m.labels.as_ref());
+    for (field, map) in [("labels", labels), ("annotations", annotations), ("podTemplateSpec.metadata.labels", pod)] {
+        for key in map.into_iter().flat_map(|m| m.keys()).filter(|key| is_reserved(key)) {
             let path = format!("spec.deployment.{field}[{key:?}]");
             report.finding(Severity::Warning, "ReservedKey", path, "this key belongs to the operator or the Deployment controller and is left out");
         }
     }
+}
+
+/// Annotation keys are qualified names in any case.
+pub(crate) fn is_annotation_key(key: &str) -> bool {
+    weir_api::names::is_label_key(&key.to_lowercase())
 }
 
 /// Keys that a user cannot set on the Deployment (facts/kong-operator.md 1.1), plus Weir's own.

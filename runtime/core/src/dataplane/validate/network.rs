@@ -110,7 +110,7 @@ fn check_metadata(spec: &DataPlaneSpec, report: &mut Report) {
             let path = format!("spec.network.services.ingress.{field}[{key:?}]");
             if super::is_reserved(key) {
                 report.finding(Severity::Warning, "ReservedKey", path, "this key belongs to the operator and is left out");
-            } else if !names::is_label_key(key) {
+            } else if !super::is_annotation_key(key) {
                 report.problem(HeldPart::IngressService, path, "is no qualified name");
             }
         }

@@ -42,6 +42,9 @@ pub(crate) fn check(validated: &Validated<'_>, report: &mut Report) {
         return;
     };
     check_image(validated, report);
+    if spec.restart_policy.as_deref().is_some_and(|p| p != "Always") {
+        report.problem(HeldPart::PodTemplate, format!("{SPEC}.restartPolicy"), "a Deployment's pods restart Always: remove the field");
+    }
     check_metadata(template.metadata.as_ref(), report);
     unique(report, format!("{SPEC}.containers"), "container", all_containers(spec).map(|(_, c)| c.name.as_str()));
     let volumes = spec.volumes.as_deref().unwrap_or_default();
@@ -95,7 +98,7 @@ fn check_metadata(meta: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::
             report.problem(HeldPart::PodTemplate, format!("{path}.labels[{key:?}]"), "is no label: check key and value");
         }
     }
-    for key in meta.annotations.iter().flat_map(|m| m.keys()).filter(|key| !names::is_label_key(&key.to_lowercase())) {
+    for key in meta.annotations.iter().flat_map(|m| m.keys()).filter(|key| !super::is_annotation_key(key)) {
         report.problem(HeldPart::PodTemplate, format!("{path}.annotations[{key:?}]"), "is no qualified name");
     }
 }
@@ -120,10 +123,15 @@ fn check_container(path: &str, container: &Container, volumes: &BTreeSet<&str>, 
         let message = format!("names volume {:?}, which the pod does not have: add it to {SPEC}.volumes", mount.name);
         report.problem(HeldPart::PodTemplate, format!("{path}.volumeMounts[{index}].name"), message);
     }
+    let names_of_ports = container.ports.iter().flatten().filter_map(|p| p.name.as_deref());
+    unique(report, format!("{path}.ports"), "port name", names_of_ports);
     let mut ports = BTreeSet::new();
     for (index, port) in container.ports.iter().flatten().enumerate() {
         if !(1..=65535).contains(&port.container_port) {
             report.problem(HeldPart::PodTemplate, format!("{path}.ports[{index}].containerPort"), "is not between 1 and 65535");
+        }
+        if port.name.as_deref().is_some_and(|name| !names::is_port_name(name)) {
+            report.problem(HeldPart::PodTemplate, format!("{path}.ports[{index}].name"), "is no port name: at most 15 lower-case letters, digits and `-`");
         }
         if !ports.insert((port.container_port, port.protocol.as_deref().unwrap_or("TCP"))) {
             report.problem(HeldPart::PodTemplate, format!("{path}.ports[{index}]"), format!("port {} is there twice: remove one", port.container_port));
@@ -152,8 +160,10 @@ fn check_resources(path: &str, resources: &ResourceRequirements, report: &mut Re
 }
 
 fn check_quantity(report: &mut Report, path: String, value: &Quantity) {
-    if quantity::parse(&value.0).is_none() {
-        report.problem(HeldPart::PodTemplate, path, format!("{:?} is no quantity: write for example `500m` or `2Gi`", value.0));
+    match quantity::parse(&value.0) {
+        None => report.problem(HeldPart::PodTemplate, path, format!("{:?} is no quantity: write for example `500m` or `2Gi`", value.0)),
+        Some(quantity) if quantity.is_negative() => report.problem(HeldPart::PodTemplate, path, format!("{:?} is below 0", value.0)),
+        Some(_) => {}
     }
 }
 
