@@ -3,12 +3,20 @@
 //! `case.yaml` (kind PolicyTest) says what the case is for and asserts it; `expected.yaml` is the whole output, written by
 //! `cargo xtask test --bless` and read by a person in review. A digest of a guest never stands in a case: it is replaced by its name.
 
-use std::{collections::BTreeMap, fs, path::{Path, PathBuf}};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use libtest_mimic::Trial;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use weir_cli::{args::{self, Output}, exit::Exit, plan};
+use weir_cli::{
+    args::{self, Output},
+    exit::Exit,
+    plan,
+};
 use weir_core::{
     live,
     policy::{ConflictResolution, KonnectEnv, Policy, PolicyError, Slot, SlotName},
@@ -120,7 +128,7 @@ struct ExpectCondition {
 }
 
 /// One test per case directory; no case at all is a failure.
-pub fn tests() -> Vec<Trial> {
+pub(crate) fn tests() -> Vec<Trial> {
     let base = root().join("tests/cases");
     let mut dirs = Vec::new();
     for kind in sorted(&base) {
@@ -161,7 +169,15 @@ fn run(dir: &Path) -> Result<(), String> {
 fn plan_args(dir: &Path, case: &Case) -> args::Plan {
     use clap::Parser;
     let observed = dir.join("observed");
-    let mut line = vec!["weir".into(), "plan".into(), "--quiet".into(), "--cache-dir".into(), String::new(), "-f".into(), dir.join("input").display().to_string()];
+    let mut line = vec![
+        "weir".into(),
+        "plan".into(),
+        "--quiet".into(),
+        "--cache-dir".into(),
+        String::new(),
+        "-f".into(),
+        dir.join("input").display().to_string(),
+    ];
     if observed.is_dir() {
         line.extend(["--observed".into(), observed.display().to_string()]);
     }
@@ -171,9 +187,8 @@ fn plan_args(dir: &Path, case: &Case) -> args::Plan {
     if let Some(validate) = case.given.validate_images {
         line.extend(["--validate-images".into(), validate.to_string()]);
     }
-    let args::Command::Plan(mut args) = args::Cli::try_parse_from(line).unwrap().command else { panic!("not a plan") };
-    args.output = Output::Json;
-    args
+    let args::Command::Plan(args) = args::Cli::try_parse_from(line).unwrap().command else { panic!("not a plan") };
+    args::Plan { output: Output::Json, ..*args }
 }
 
 fn manifests(dir: &Path, case: &Case, failures: &mut Vec<String>) -> Result<Value, String> {
@@ -235,7 +250,9 @@ fn check_manifests(expect: &Expect, exit: u8, output: &Value, failures: &mut Vec
     }
     let objects = output["objects"].as_array().unwrap();
     for wanted in &expect.objects {
-        let found = objects.iter().find(|o| o["kind"] == wanted.kind.as_str() && wanted.name.as_ref().is_none_or(|n| o["metadata"]["name"] == n.as_str()));
+        let found = objects
+            .iter()
+            .find(|o| o["kind"] == wanted.kind.as_str() && wanted.name.as_ref().is_none_or(|n| o["metadata"]["name"] == n.as_str()));
         let Some(found) = found else {
             failures.push(format!("no object {} {:?} is written", wanted.kind, wanted.name));
             continue;
@@ -261,7 +278,12 @@ fn check_manifests(expect: &Expect, exit: u8, output: &Value, failures: &mut Vec
     for message in expect.messages.iter().filter(|m| !said.contains(m.as_str())) {
         failures.push(format!("nothing says {message:?}: {said}"));
     }
-    let deletions: Vec<String> = output["deletions"].as_array().into_iter().flatten().map(|d| format!("{} {}", d["kind"].as_str().unwrap(), d["name"].as_str().unwrap())).collect();
+    let deletions: Vec<String> = output["deletions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|d| format!("{} {}", d["kind"].as_str().unwrap(), d["name"].as_str().unwrap()))
+        .collect();
     if deletions != expect.deletions {
         failures.push(format!("deletions {deletions:?}, expected {:?}", expect.deletions));
     }
@@ -353,7 +375,9 @@ fn snapshot(dir: &Path, output: &Value, failures: &mut Vec<String>) {
     let expected = fs::read_to_string(&path).unwrap_or_default();
     if expected != text {
         let diff = similar::TextDiff::from_lines(&expected, &text);
-        failures.push(format!("expected.yaml differs (bless with `cargo xtask test --bless` and read the change):\n{}", diff.unified_diff().context_radius(3)));
+        failures.push(format!(
+            "expected.yaml differs (bless with `cargo xtask test --bless` and read the change):\n{}",
+            diff.unified_diff().context_radius(3)
+        ));
     }
 }
-

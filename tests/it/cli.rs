@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::support::{guest, root, test};
 
-pub fn tests() -> Vec<Trial> {
+pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("cli konnect-hybrid renders the full environment", example),
         test("cli a policy file changes only what it decides", swapped),
@@ -30,7 +30,11 @@ fn weir() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT
         .get_or_init(|| {
-            let status = Command::new(env!("CARGO")).args(["build", "--quiet", "-p", "weir-cli", "--bin", "weir"]).current_dir(root()).status().unwrap();
+            let status = Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "-p", "weir-cli", "--bin", "weir"])
+                .current_dir(root())
+                .status()
+                .unwrap();
             assert!(status.success(), "weir does not build");
             root().join("target/debug/weir")
         })
@@ -154,10 +158,14 @@ fn exit_codes() {
         let output = run(&[&hybrid[..], &["--policy", &policy]].concat(), None);
         assert_eq!(code(&output), expected, "{name}: {}", stderr(&output));
         let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(plan["objects"].as_array().unwrap().iter().all(|o| o["kind"] != "Deployment"), "{name}: a Deployment without Konnect environment");
+        assert!(
+            plan["objects"].as_array().unwrap().iter().all(|o| o["kind"] != "Deployment"),
+            "{name}: a Deployment without Konnect environment"
+        );
         assert!(plan["objects"].as_array().unwrap().iter().any(|o| o["kind"] == "Service"), "{name}: everything else proceeds");
     }
-    let broken = "apiVersion: gateway-operator.konghq.com/v1beta1\nkind: DataPlane\nmetadata: {name: x}\nspec: {deployment: {replicas: many}}\n";
+    let broken =
+        "apiVersion: gateway-operator.konghq.com/v1beta1\nkind: DataPlane\nmetadata: {name: x}\nspec: {deployment: {replicas: many}}\n";
     assert_eq!(code(&run(&["plan", "-f", "-"], Some(broken))), 1);
     assert_eq!(code(&run(&["plan", "-f", "-"], Some("a: [1"))), 2);
 }

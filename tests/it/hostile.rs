@@ -28,9 +28,11 @@ const GUESTS: [(&str, &str, &str); 11] = [
     ("schema-garbage", "Incompatible", "schema"),
 ];
 
-pub fn tests() -> Vec<Trial> {
-    let mut tests: Vec<Trial> =
-        GUESTS.iter().map(|(name, reason, word)| test(format!("hostile {name} ends in {reason}"), move || ends_in(name, reason, word))).collect();
+pub(crate) fn tests() -> Vec<Trial> {
+    let mut tests: Vec<Trial> = GUESTS
+        .iter()
+        .map(|(name, reason, word)| test(format!("hostile {name} ends in {reason}"), move || ends_in(name, reason, word)))
+        .collect();
     tests.push(test("hostile log-flood is cut and answers", log_flood));
     tests.push(test("hostile composed component works", composed));
     tests.push(test("hostile guests leave memory bounded", memory_bounded));

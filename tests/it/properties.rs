@@ -29,7 +29,7 @@ use crate::support::{defaults, test};
 
 const SECRET_VALUE: &str = "-----BEGIN PRIVATE KEY----- very-secret-bytes";
 
-pub fn tests() -> Vec<Trial> {
+pub(crate) fn tests() -> Vec<Trial> {
     vec![
         test("property plan is deterministic", deterministic),
         test("property plan of what was applied is empty", idempotent),
@@ -39,43 +39,58 @@ pub fn tests() -> Vec<Trial> {
 
 fn cases(n: u32, check: impl Fn(Value) -> Result<(), TestCaseError>) {
     let mut runner = TestRunner::new(Config { cases: n, failure_persistence: None, ..Config::default() });
-    runner.run(&spec(), |spec| check(spec)).unwrap();
+    runner.run(&spec(), check).unwrap();
 }
 
 /// Specs that pass schema and rules, with and without mistakes that only `validate` finds.
 fn spec() -> impl Strategy<Value = Value> {
-    let env_name = prop::sample::select(vec!["KONG_LOG_LEVEL", "KONG_PLUGINS", "KONG_ROLE", "KONG_VITALS", "A", "Z", "KONG_PROXY_LISTEN", "KONG_CLUSTER_CERT"]);
+    let env_name = prop::sample::select(vec![
+        "KONG_LOG_LEVEL",
+        "KONG_PLUGINS",
+        "KONG_ROLE",
+        "KONG_VITALS",
+        "A",
+        "Z",
+        "KONG_PROXY_LISTEN",
+        "KONG_CLUSTER_CERT",
+    ]);
     let env_value = prop::sample::select(vec!["debug", "bundled,mine", "$(A)", "", "off", "0.0.0.0:8000"]);
     let env = prop::collection::btree_map(env_name, env_value, 0..6);
     let image = prop::sample::select(vec!["kong:3.9", "kong/kong-gateway:3.11", "mycorp/kong:prod", "kong:2.8", "registry:5000/kong"]);
     let scaling = prop::sample::select(vec![json!({"replicas": 2}), json!({}), json!({"scaling": {"horizontal": {"maxReplicas": 4}}})]);
-    let service = prop::sample::select(vec![json!({}), json!({"type": "ClusterIP"}), json!({"name": "front", "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53}]})]);
+    let service = prop::sample::select(vec![
+        json!({}),
+        json!({"type": "ClusterIP"}),
+        json!({"name": "front", "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53}]}),
+    ]);
     let order = any::<bool>();
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    (env, image, scaling, service, order, flags).prop_map(|(env, image, scaling, service, sidecar_first, (konnect, hardened, budget, volume))| {
-        let env: Vec<Value> = env.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
-        let mut containers = vec![json!({"name": "proxy", "image": image, "env": env})];
-        if sidecar_first {
-            containers.insert(0, json!({"name": "sidecar", "image": "busybox:1"}));
-        }
-        let mut pod = json!({"containers": containers});
-        if volume {
-            pod["volumes"] = json!([{"name": "cluster-certificate", "emptyDir": {}}, {"name": "mine", "emptyDir": {}}]);
-        }
-        let mut deployment = scaling;
-        deployment["podTemplateSpec"] = json!({"spec": pod});
-        if hardened {
-            deployment["hardened"] = json!("enabled");
-        }
-        let mut spec = json!({"deployment": deployment, "network": {"services": {"ingress": service}}});
-        if budget {
-            spec["resources"] = json!({"podDisruptionBudget": {"spec": {"minAvailable": "50%"}}});
-        }
-        if konnect {
-            spec["extensions"] = json!([{"group": "gateway-operator.konghq.com", "kind": "KonnectExtension", "name": "k"}]);
-        }
-        spec
-    })
+    (env, image, scaling, service, order, flags).prop_map(
+        |(env, image, scaling, service, sidecar_first, (konnect, hardened, budget, volume))| {
+            let env: Vec<Value> = env.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+            let mut containers = vec![json!({"name": "proxy", "image": image, "env": env})];
+            if sidecar_first {
+                containers.insert(0, json!({"name": "sidecar", "image": "busybox:1"}));
+            }
+            let mut pod = json!({"containers": containers});
+            if volume {
+                pod["volumes"] = json!([{"name": "cluster-certificate", "emptyDir": {}}, {"name": "mine", "emptyDir": {}}]);
+            }
+            let mut deployment = scaling;
+            deployment["podTemplateSpec"] = json!({"spec": pod});
+            if hardened {
+                deployment["hardened"] = json!("enabled");
+            }
+            let mut spec = json!({"deployment": deployment, "network": {"services": {"ingress": service}}});
+            if budget {
+                spec["resources"] = json!({"podDisruptionBudget": {"spec": {"minAvailable": "50%"}}});
+            }
+            if konnect {
+                spec["extensions"] = json!([{"group": "gateway-operator.konghq.com", "kind": "KonnectExtension", "name": "k"}]);
+            }
+            spec
+        },
+    )
 }
 
 fn extension() -> KonnectExtension {
@@ -96,7 +111,10 @@ fn snapshot(spec: &Value) -> Snapshot {
         "metadata": {"name": "gw", "namespace": "ns", "uid": "0b5a1f0e-3f53-4c1c-9c62-7a2b6f6c1a11", "generation": 1}, "spec": spec,
     });
     let data_plane: DataPlane = serde_json::from_value(object).unwrap();
-    let secret = Secret { data: Some(BTreeMap::from([("tls.crt".into(), bytes("certificate")), ("tls.key".into(), bytes(SECRET_VALUE))])), ..Secret::default() };
+    let secret = Secret {
+        data: Some(BTreeMap::from([("tls.crt".into(), bytes("certificate")), ("tls.key".into(), bytes(SECRET_VALUE))])),
+        ..Secret::default()
+    };
     let keys = secret.data.iter().flatten().map(|(k, v)| (k.clone(), hash::digest(&v.0))).collect();
     Snapshot {
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
@@ -104,7 +122,10 @@ fn snapshot(spec: &Value) -> Snapshot {
         data_plane,
         namespace_labels: BTreeMap::new(),
         extension: Lookup::Found(extension()),
-        secrets: BTreeMap::from([("tls".into(), Lookup::Found(SecretFacts { keys, type_: "kubernetes.io/tls".into(), ..SecretFacts::default() }))]),
+        secrets: BTreeMap::from([(
+            "tls".into(),
+            Lookup::Found(SecretFacts { keys, type_: "kubernetes.io/tls".into(), ..SecretFacts::default() }),
+        )]),
         children: Children::default(),
     }
 }
@@ -217,7 +238,8 @@ fn secretless() {
     let seen = seen.lock().unwrap();
     assert!(seen.iter().any(|input| input.contains("\"secretName\":\"tls\"")), "the konnect-env policy was asked with the Secret's name");
     assert!(seen.iter().any(|input| input.contains("conflicts")), "the conflict-resolution policy was asked");
-    let leaked: Vec<&String> = seen.iter().filter(|input| input.contains("very-secret-bytes") || input.contains(&hex_of(SECRET_VALUE))).collect();
+    let leaked: Vec<&String> =
+        seen.iter().filter(|input| input.contains("very-secret-bytes") || input.contains(&hex_of(SECRET_VALUE))).collect();
     assert!(leaked.is_empty(), "{leaked:?}");
 }
 

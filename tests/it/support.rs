@@ -9,12 +9,12 @@ use weir_core::policy::Policies;
 use weir_host::wasm::{Config, Wasm};
 
 /// Root of the checkout.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
 /// A guest that `cargo xtask guests` built; hostile ones may be named without their prefix.
-pub fn guest(name: &str) -> PathBuf {
+pub(crate) fn guest(name: &str) -> PathBuf {
     let dir = root().join("target/guests");
     let names = [format!("{name}.wasm"), format!("hostile-{name}.wasm")];
     let found = names.iter().map(|file| dir.join(file)).find(|path| path.is_file());
@@ -22,19 +22,19 @@ pub fn guest(name: &str) -> PathBuf {
 }
 
 /// One engine per process.
-pub fn host() -> &'static Wasm {
+pub(crate) fn host() -> &'static Wasm {
     static HOST: OnceLock<Wasm> = OnceLock::new();
     HOST.get_or_init(|| Wasm::new(Config::default()).unwrap())
 }
 
 /// The built-in policies.
-pub fn defaults() -> Policies {
+pub(crate) fn defaults() -> Policies {
     static DEFAULTS: OnceLock<Policies> = OnceLock::new();
     DEFAULTS.get_or_init(|| host().defaults().unwrap()).clone()
 }
 
 /// A test for libtest-mimic.
-pub fn test(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> libtest_mimic::Trial {
+pub(crate) fn test(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> libtest_mimic::Trial {
     libtest_mimic::Trial::test(name, move || {
         run();
         Ok(())

@@ -21,7 +21,7 @@ pub enum Command {
     ///
     /// The reconcile path is the operator's own, policies and limits included.
     #[command(after_help = PLAN_HELP)]
-    Plan(Plan),
+    Plan(Box<Plan>),
     /// Print the CustomResourceDefinitions.
     Crds(Crds),
     /// Print a completion script for a shell.
@@ -127,5 +127,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// `$XDG_CACHE_HOME/weir`, else `~/.cache/weir`, else nothing.
 fn default_cache() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
-    base.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"))).map(|base| base.join("weir")).unwrap_or_default()
+    base.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .map(|base| base.join("weir"))
+        .unwrap_or_default()
 }

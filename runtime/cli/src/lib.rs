@@ -53,7 +53,8 @@ fn crds(args: args::Crds) -> anyhow::Result<Exit> {
 /// Writes to standard output. A reader that went away (`| head`) is not an error.
 pub(crate) fn print(bytes: &[u8]) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| if bytes.ends_with(b"\n") { Ok(()) } else { out.write_all(b"\n") }).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| if bytes.ends_with(b"\n") { Ok(()) } else { out.write_all(b"\n") }).and_then(|()| out.flush())
+    {
         Ok(()) => Ok(Exit::Done),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Exit::Done),
         Err(error) => Err(error.into()),

@@ -126,7 +126,8 @@ impl Writer {
 
 fn mac<A: Serialize>(key: &SealingKey, uid: &str, slot: SlotName, record: &Record<A>) -> Hmac<Sha256> {
     // HMAC takes keys of any length; the fallback only keeps this total.
-    let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(&key.0).unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
     let body = serde_json::to_vec(&(uid, slot.as_str(), &record.policy, &record.input, &record.answer)).unwrap_or_default();
     mac.update(&body);
     mac

@@ -40,14 +40,19 @@ pub fn version(image: &str) -> ImageVersion {
     }
     match tag {
         None => ImageVersion::Unknown,
-        Some(tag) if !is_tag(tag) => ImageVersion::Malformed("a tag has 1 to 128 letters, digits, `_`, `.` or `-` and starts with none of `.` and `-`"),
+        Some(tag) if !is_tag(tag) => {
+            ImageVersion::Malformed("a tag has 1 to 128 letters, digits, `_`, `.` or `-` and starts with none of `.` and `-`")
+        }
         Some(tag) => tag_version(tag),
     }
 }
 
 fn is_digest(digest: &str) -> bool {
     digest.split_once(':').is_some_and(|(algorithm, hex)| {
-        !algorithm.is_empty() && algorithm.chars().all(|c| c.is_ascii_alphanumeric() || "+._-".contains(c)) && hex.len() >= 32 && hex.chars().all(|c| c.is_ascii_hexdigit())
+        !algorithm.is_empty()
+            && algorithm.chars().all(|c| c.is_ascii_alphanumeric() || "+._-".contains(c))
+            && hex.len() >= 32
+            && hex.chars().all(|c| c.is_ascii_hexdigit())
     })
 }
 

@@ -54,7 +54,9 @@ pub fn covers(live: &Value, wanted: &Value) -> bool {
             Some(found) => covers(found, value),
             None => is_empty(value),
         }),
-        (Value::Array(_), Value::Array(items)) => items.iter().enumerate().all(|(index, item)| element(live, item, index).is_some_and(|found| covers(found, item))),
+        (Value::Array(_), Value::Array(items)) => {
+            items.iter().enumerate().all(|(index, item)| element(live, item, index).is_some_and(|found| covers(found, item)))
+        }
         (Value::String(a), Value::String(b)) => a == b || matches!((quantity::parse(a), quantity::parse(b)), (Some(a), Some(b)) if a == b),
         (a, b) => a == b,
     }
@@ -89,7 +91,8 @@ mod tests {
 
     #[test]
     fn more_is_allowed_and_quantities_compare_by_value() {
-        let live = json!({"spec": {"replicas": 2, "extra": true, "cpu": "1", "list": [{"name": "b", "v": 2}, {"name": "a", "v": 1, "w": 0}]}});
+        let live =
+            json!({"spec": {"replicas": 2, "extra": true, "cpu": "1", "list": [{"name": "b", "v": 2}, {"name": "a", "v": 1, "w": 0}]}});
         assert!(covers(&live, &json!({"spec": {"cpu": "1000m", "list": [{"name": "a", "v": 1}]}})));
         assert!(!covers(&live, &json!({"spec": {"list": [{"name": "a", "v": 2}]}})));
         assert!(!covers(&live, &json!({"spec": {"missing": 1}})));

@@ -113,7 +113,9 @@ impl Object {
             Self::Deployment(o) => serde_json::to_value(o),
             Self::HorizontalPodAutoscaler(o) => serde_json::to_value(o),
             Self::PodDisruptionBudget(o) => serde_json::to_value(o),
-            Self::Certificate(o) => serde_json::to_value(&o.metadata).map(|metadata| serde_json::json!({"metadata": metadata, "spec": o.spec})),
+            Self::Certificate(o) => {
+                serde_json::to_value(&o.metadata).map(|metadata| serde_json::json!({"metadata": metadata, "spec": o.spec}))
+            }
         };
         // Kubernetes types always serialise; the fallback only keeps this function total.
         let mut body = body.unwrap_or(Value::Null);

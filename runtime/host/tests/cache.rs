@@ -115,9 +115,8 @@ fn a_path_that_is_no_directory_costs_only_the_cache() {
 fn the_oldest_files_of_any_version_go_first() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("cache");
-    let guests: Vec<Vec<u8>> = (0..3)
-        .map(|n| Guest { more: format!("(global (export \"g\") i32 (i32.const {n}))"), ..Guest::default() }.build())
-        .collect();
+    let guests: Vec<Vec<u8>> =
+        (0..3).map(|n| Guest { more: format!("(global (export \"g\") i32 (i32.const {n}))"), ..Guest::default() }.build()).collect();
     drop(load(&host(&dir, 1 << 30), &guests[0]));
     let size = fs::metadata(&files(&dir)[0]).unwrap().len();
     // A file of an earlier version of the host, older than all.

@@ -13,7 +13,7 @@ use weir_core::policy::{
     ConflictResolution, Context, KonnectEnv, Policy, PolicyError,
     conflict_resolution::{Claim, ClaimValue, Conflict, Input, Origin, SubjectKind, Verdict},
 };
-use weir_host::wasm::{LoadError, Limits, Wasm, WasmPolicy};
+use weir_host::wasm::{Limits, LoadError, Wasm, WasmPolicy};
 
 fn guest(name: &str) -> Vec<u8> {
     let path = Path::new(env!("WEIR_GUESTS")).join(format!("{name}.wasm"));
@@ -60,12 +60,7 @@ fn settings_of_the_default_are_checked() {
 #[test]
 fn the_default_of_conflict_resolution_answers() {
     let policies = host().defaults().unwrap();
-    let claim = |who: &str, origin, value: &str| Claim {
-        who: who.into(),
-        since: None,
-        origin,
-        value: ClaimValue::Text(value.into()),
-    };
+    let claim = |who: &str, origin, value: &str| Claim { who: who.into(), since: None, origin, value: ClaimValue::Text(value.into()) };
     let conflict = Conflict {
         kind: SubjectKind::EnvVar,
         subject: "KONG_ROLE".into(),
@@ -116,9 +111,7 @@ fn deep_recursion() {
 #[test]
 fn garbage_output() {
     let host = host();
-    for kind in
-        ["envName", "envTwice", "foreignSecret", "mountPath", "unknownSource", "findingCode", "refusalCode", "readinessPath"]
-    {
+    for kind in ["envName", "envTwice", "foreignSecret", "mountPath", "unknownSource", "findingCode", "refusalCode", "readinessPath"] {
         let outcome = ask(&*loaded(&host, "hostile-garbage-output", json!({"kind": kind}), Limits::default()));
         assert!(matches!(outcome, Err(PolicyError::BadOutput(_))), "{kind}: {outcome:?}");
     }

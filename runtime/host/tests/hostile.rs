@@ -119,7 +119,12 @@ fn an_unknown_case_is_bad_output_and_named() {
     // One volume at 9000: name "v" at 9100, source case 2 (`other`) with "csi" at 9104.
     let more = format!(
         r#"(data (i32.const 8204) "{}{}") (data (i32.const 9000) "{}{}\02\00\00\00{}{}") (data (i32.const 9100) "v\00\00\00csi")"#,
-        le(9000), le(1), le(9100), le(1), le(9104), le(3)
+        le(9000),
+        le(1),
+        le(9100),
+        le(1),
+        le(9104),
+        le(3)
     );
     let outcome = run(&host(), &Guest { more, ..Guest::evaluating("(i32.const 8192)") });
     assert!(matches!(&outcome, Err(PolicyError::BadOutput(m)) if m.contains("volume-source `other(csi)`")), "{outcome:?}");
@@ -129,7 +134,10 @@ fn an_unknown_case_is_bad_output_and_named() {
 fn refusing(code: &str, message: &str) -> Guest {
     let more = format!(
         r#"(data (i32.const 8192) "\01\00\00\00{}{}{}{}") (data (i32.const 9000) "{code}") (data (i32.const 9500) "{message}")"#,
-        le(9000), le(u32::try_from(code.len()).unwrap()), le(9500), le(u32::try_from(message.len()).unwrap())
+        le(9000),
+        le(u32::try_from(code.len()).unwrap()),
+        le(9500),
+        le(u32::try_from(message.len()).unwrap())
     );
     Guest { more, ..Guest::evaluating("(i32.const 8192)") }
 }
@@ -171,11 +179,14 @@ fn a_giant_answer_is_memory_and_the_process_stays_small() {
 #[test]
 fn logging_without_end_is_bounded() {
     let line = "(call $log (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 5000))";
-    let body = format!("(local $n i32) (loop $again {line} (local.set $n (i32.add (local.get $n) (i32.const 1)))
-        (br_if $again (i32.lt_u (local.get $n) (i32.const 10000)))) (i32.const 1024)");
+    let body = format!(
+        "(local $n i32) (loop $again {line} (local.set $n (i32.add (local.get $n) (i32.const 1)))
+        (br_if $again (i32.lt_u (local.get $n) (i32.const 10000)))) (i32.const 1024)"
+    );
     let outcome = run(&host(), &Guest::evaluating(&body));
     assert!(outcome.is_ok(), "{outcome:?}");
-    let garbage = run(&host(), &Guest::evaluating("(call $log (i32.const 9) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)) (unreachable)"));
+    let garbage =
+        run(&host(), &Guest::evaluating("(call $log (i32.const 9) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)) (unreachable)"));
     assert!(matches!(garbage, Err(PolicyError::BadOutput(_))), "{garbage:?}");
 }
 

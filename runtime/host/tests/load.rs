@@ -50,12 +50,10 @@ fn missing_exports_are_listed_together() {
     let why = refused(&wat("(component)"));
     assert!(why.contains("does not export weir:policy/konnect-env@0.1.0; it exports nothing"), "{why}");
     assert!(why.contains("does not export weir:policy/settings@0.1.0"), "{why}");
-    let other = wat(r#"(component (instance $i) (export "weir:policy/settings@0.1.7" (instance $i)) (export "a:b/c@1.0.0" (instance $i)))"#);
+    let other =
+        wat(r#"(component (instance $i) (export "weir:policy/settings@0.1.7" (instance $i)) (export "a:b/c@1.0.0" (instance $i)))"#);
     let why = refused(&other);
-    assert_eq!(
-        why,
-        "it does not export weir:policy/konnect-env@0.1.0; it exports weir:policy/settings@0.1.7, a:b/c@1.0.0"
-    );
+    assert_eq!(why, "it does not export weir:policy/konnect-env@0.1.0; it exports weir:policy/settings@0.1.7, a:b/c@1.0.0");
 }
 
 #[test]
@@ -160,7 +158,13 @@ fn settings_are_checked_by_schema_then_by_the_guest() {
         validate: "(i32.const 8192)".into(),
         more: format!(
             r#"(data (i32.const 8192) "{}{}") (data (i32.const 9000) "{}{}{}{}{}") (data (i32.const 9100) "Bad")"#,
-            le(9000), le(1), le(severity), le(0), le(0), le(9100), le(3)
+            le(9000),
+            le(1),
+            le(severity),
+            le(0),
+            le(0),
+            le(9100),
+            le(3)
         ),
         ..Guest::default()
     };
@@ -182,10 +186,7 @@ fn a_guest_whose_settings_never_answer_is_a_deadline() {
 fn a_bad_schema_is_the_components_fault() {
     let guest = Guest { schema: "{\"type\": 3}".into(), ..Guest::default() };
     let outcome = host().load::<KonnectEnv>(&guest.build(), "t".into(), Value::Null, limits(200, 32));
-    assert!(
-        matches!(&outcome, Err(LoadError::Policy(PolicyError::Incompatible(m))) if m.contains("settings schema")),
-        "{outcome:?}"
-    );
+    assert!(matches!(&outcome, Err(LoadError::Policy(PolicyError::Incompatible(m))) if m.contains("settings schema")), "{outcome:?}");
 }
 
 #[test]

@@ -8,7 +8,6 @@ use serde_json::Value;
 use weir_api::{
     dataplane::DataPlane,
     konnect_extension::KonnectExtension,
-
     manifest::{Objects, Problem, Schemas, Sourced},
 };
 use weir_core::{
@@ -77,7 +76,8 @@ impl World<'_> {
     }
 
     fn operator(&self) -> Operator {
-        let meta = ObjectMeta { name: Some(CA_SECRET.into()), namespace: Some(self.args.operator_namespace.clone()), ..ObjectMeta::default() };
+        let meta =
+            ObjectMeta { name: Some(CA_SECRET.into()), namespace: Some(self.args.operator_namespace.clone()), ..ObjectMeta::default() };
         let certificate = self.secret(&meta).and_then(|s| s.keys.get("tls.crt").cloned());
         // Without the CA its digest is a fixed word: names of certificate Secrets differ from the cluster's, nothing else does.
         let mut operator = Operator::with_ca(certificate.unwrap_or_else(|| hash::digest(b"weir plan: no cluster CA")));
@@ -89,12 +89,15 @@ impl World<'_> {
 
     fn namespace_labels(&self, namespace: &str) -> BTreeMap<String, String> {
         let mut all = self.desired.namespaces.iter().chain(&self.observed.namespaces);
-        all.find(|n| n.object.metadata.name.as_deref() == Some(namespace)).and_then(|n| n.object.metadata.labels.clone()).unwrap_or_default()
+        all.find(|n| n.object.metadata.name.as_deref() == Some(namespace))
+            .and_then(|n| n.object.metadata.labels.clone())
+            .unwrap_or_default()
     }
 
     fn extension(&self, data_plane: &DataPlane) -> Lookup<KonnectExtension> {
         let Some(reference) = data_plane.spec.extensions.iter().flatten().next() else { return Lookup::Missing };
-        let meta = ObjectMeta { name: Some(reference.name.clone()), namespace: data_plane.metadata.namespace.clone(), ..ObjectMeta::default() };
+        let meta =
+            ObjectMeta { name: Some(reference.name.clone()), namespace: data_plane.metadata.namespace.clone(), ..ObjectMeta::default() };
         let found = find(&self.desired.konnect_extensions, &meta).or_else(|| find(&self.observed.konnect_extensions, &meta));
         found.map_or(Lookup::Missing, |extension| Lookup::Found(extension.clone()))
     }
@@ -103,7 +106,9 @@ impl World<'_> {
     fn secrets(&self, namespace: &str, extension: &Lookup<KonnectExtension>) -> BTreeMap<String, Lookup<SecretFacts>> {
         let Lookup::Found(extension) = extension else { return BTreeMap::new() };
         let auth = extension.spec.konnect_control_plane_api_auth_configuration.as_ref();
-        let Some(name) = auth.and_then(|a| a.cluster_certificate_secret_ref.as_ref()).and_then(|s| s.name.clone()) else { return BTreeMap::new() };
+        let Some(name) = auth.and_then(|a| a.cluster_certificate_secret_ref.as_ref()).and_then(|s| s.name.clone()) else {
+            return BTreeMap::new();
+        };
         let meta = ObjectMeta { name: Some(name.clone()), namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
         let facts = self.secret(&meta).map_or(Lookup::Unknown, Lookup::Found);
         BTreeMap::from([(name, facts)])
@@ -127,8 +132,19 @@ impl World<'_> {
         let (ours, others): (Vec<&Secret>, Vec<&Secret>) = here.partition(|s| owner.owns(&s.metadata));
         children.secrets = ours.into_iter().map(facts).collect();
         children.foreign.extend(others.into_iter().map(|s| owner.foreign(ChildKind::Secret, &s.metadata)));
-        children.certificates = o.others.iter().map(|c| &c.object).filter(|c| owner.owns_certificate(c)).map(|c| Child { object: c.clone(), answered: None }).collect();
-        children.replica_sets = o.replica_sets.iter().filter(|r| r.object.metadata.namespace.as_deref() == Some(namespace)).map(|r| replica_set(&r.object)).collect();
+        children.certificates = o
+            .others
+            .iter()
+            .map(|c| &c.object)
+            .filter(|c| owner.owns_certificate(c))
+            .map(|c| Child { object: c.clone(), answered: None })
+            .collect();
+        children.replica_sets = o
+            .replica_sets
+            .iter()
+            .filter(|r| r.object.metadata.namespace.as_deref() == Some(namespace))
+            .map(|r| replica_set(&r.object))
+            .collect();
         children
     }
 }

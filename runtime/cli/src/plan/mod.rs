@@ -51,7 +51,7 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
     let schemas = Schemas::new(&weir_api::crds::all()).map_err(|error| anyhow::anyhow!("our own CRDs do not compile: {error}"))?;
     let desired = manifest::load(sources::read(&args.filenames)?, &schemas, &args.namespace);
     let observed = match &args.observed {
-        Some(dir) => manifest::load(sources::read(&[dir.clone()])?, &schemas, &args.namespace),
+        Some(dir) => manifest::load(sources::read(std::slice::from_ref(dir))?, &schemas, &args.namespace),
         None => Loaded::default(),
     };
     let mut report = Report::default();
@@ -110,6 +110,10 @@ fn summary(err: &mut impl Write, report: &Report, quiet: bool) {
     }
     if !quiet {
         let (objects, planned, deletions) = (report.objects.len(), report.statuses.len(), report.deletions.len());
-        let _ = writeln!(err, "weir plan: {planned} DataPlane(s): {objects} object(s) to write, {deletions} to delete, {} held or refused", report.held.len());
+        let _ = writeln!(
+            err,
+            "weir plan: {planned} DataPlane(s): {objects} object(s) to write, {deletions} to delete, {} held or refused",
+            report.held.len()
+        );
     }
 }

@@ -1,7 +1,11 @@
 //! Policies of a plan: the built-in components, or files instead. A file that is no usable component still stands for its slot, as a policy that
 //! always fails: the plan shows what would happen in a cluster.
 
-use std::{collections::BTreeMap, path::{Path, PathBuf}, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde_json::Value;
 use weir_core::{
@@ -77,7 +81,12 @@ fn read_settings<S: Slot>(settings: &Files<'_>) -> anyhow::Result<Value> {
     settings.get(&S::NAME).map_or(Ok(Value::Null), |path| sources::settings(path))
 }
 
-fn slot<S: Builtin + WasmSlot>(host: &Wasm, files: &Files<'_>, settings: &Files<'_>, problems: &mut Vec<Problem>) -> anyhow::Result<Arc<dyn Policy<S>>> {
+fn slot<S: Builtin + WasmSlot>(
+    host: &Wasm,
+    files: &Files<'_>,
+    settings: &Files<'_>,
+    problems: &mut Vec<Problem>,
+) -> anyhow::Result<Arc<dyn Policy<S>>> {
     let settings = read_settings::<S>(settings)?;
     match files.get(&S::NAME) {
         Some(path) => file::<S>(host, path, settings, problems),
@@ -96,7 +105,10 @@ fn file<S: WasmSlot>(host: &Wasm, path: &Path, settings: Value, problems: &mut V
         Ok(policy) => Ok(policy),
         Err(LoadError::Settings(findings)) => Err(bad_settings(S::NAME, &findings)),
         Err(LoadError::Policy(error)) => {
-            problems.push(Problem { exit: weir_core::plan::Outcome::from(&error).into(), message: format!("--policy {}={}: {error}", S::NAME, path.display()) });
+            problems.push(Problem {
+                exit: weir_core::plan::Outcome::from(&error).into(),
+                message: format!("--policy {}={}: {error}", S::NAME, path.display()),
+            });
             let identity = Identity { source, digest: hash::digest(&bytes), settings_digest: hash::digest_json(&settings) };
             Ok(Arc::new(Broken { identity, error }))
         }
@@ -104,7 +116,8 @@ fn file<S: WasmSlot>(host: &Wasm, path: &Path, settings: Value, problems: &mut V
 }
 
 fn bad_settings(slot: SlotName, findings: &[weir_core::policy::Finding]) -> anyhow::Error {
-    let lines: Vec<String> = findings.iter().map(|f| format!("{}: {}", if f.path.is_empty() { "settings" } else { &f.path }, f.message)).collect();
+    let lines: Vec<String> =
+        findings.iter().map(|f| format!("{}: {}", if f.path.is_empty() { "settings" } else { &f.path }, f.message)).collect();
     Failure::usage(format!("--settings {slot}: the policy refuses them: {}", lines.join("; "))).into()
 }
 

@@ -75,7 +75,9 @@ impl Part for EnvVar {
     fn from_value(subject: &str, value: &ClaimValue) -> Option<Self> {
         match value {
             ClaimValue::Text(text) => Some(Self { name: subject.into(), value: Some(text.clone()), value_from: None }),
-            ClaimValue::Object(json) => parse::<EnvVarSource>(json).map(|source| Self { name: subject.into(), value: None, value_from: Some(source) }),
+            ClaimValue::Object(json) => {
+                parse::<EnvVarSource>(json).map(|source| Self { name: subject.into(), value: None, value_from: Some(source) })
+            }
         }
     }
 }

@@ -7,7 +7,10 @@ use weir_api::{condition::reasons, keys};
 
 use super::{
     conflicts::{self, Settled, Settlements},
-    objects::{certificate::{self, Certificate}, proxy::Layers},
+    objects::{
+        certificate::{self, Certificate},
+        proxy::Layers,
+    },
     plan::lookup,
     validate::{Konnect, Validated},
 };
@@ -81,12 +84,16 @@ pub async fn decide(dp: &Validated<'_>, policies: &Policies, sealing: &Sealing) 
         decided.settled = settlements.map(|settlements| conflicts::settle(&layers, &settlements));
     }
     let dropped = decided.settled.iter().flat_map(|s| s.dropped.iter());
-    decided.findings.extend(dropped.map(|mount| Finding {
-        severity: Severity::Warning,
-        code: "MountWithoutVolume".into(),
-        path: format!("volumeMounts[{}]", mount.mount_path),
-        message: format!("volume {:?} is not in the pod: the mount is left out", mount.name),
-    }).collect::<Vec<_>>());
+    decided.findings.extend(
+        dropped
+            .map(|mount| Finding {
+                severity: Severity::Warning,
+                code: "MountWithoutVolume".into(),
+                path: format!("volumeMounts[{}]", mount.mount_path),
+                message: format!("volume {:?} is not in the pod: the mount is left out", mount.name),
+            })
+            .collect::<Vec<_>>(),
+    );
     match pass.writer.text() {
         Ok(text) => decided.decisions = text,
         Err(bytes) => decided.findings.push(Finding {
@@ -128,7 +135,12 @@ impl Pass<'_> {
         match ask::<KonnectEnv>(self.dp, policy.as_ref(), &input, decided).await {
             Ok(answer) => {
                 decided.findings.extend(answer.findings.iter().cloned());
-                let record = Record { policy: policy.identity().clone(), input: hash::digest_json(&input), answer: answer.clone(), mac: String::new() };
+                let record = Record {
+                    policy: policy.identity().clone(),
+                    input: hash::digest_json(&input),
+                    answer: answer.clone(),
+                    mac: String::new(),
+                };
                 self.writer.put(SlotName::KonnectEnv, &self.dp.uid, record, self.sealing);
                 decided.konnect = Some(answer);
                 true
@@ -147,7 +159,11 @@ impl Pass<'_> {
                 true
             }
             None => {
-                decided.hold(HeldPart::PodTemplate, reason, format!("{message}; the pod template is held, because it would be without its Konnect environment"));
+                decided.hold(
+                    HeldPart::PodTemplate,
+                    reason,
+                    format!("{message}; the pod template is held, because it would be without its Konnect environment"),
+                );
                 false
             }
         }
@@ -197,9 +213,12 @@ impl Pass<'_> {
         }
         let record = match (&answer, last) {
             (Err(_), Some(last)) => Record { answer: settlements.clone(), ..last },
-            (Ok(_) | Err(_), _) => {
-                Record { policy: policy.identity().clone(), input: hash::digest_json(&input), answer: settlements.clone(), mac: String::new() }
-            }
+            (Ok(_) | Err(_), _) => Record {
+                policy: policy.identity().clone(),
+                input: hash::digest_json(&input),
+                answer: settlements.clone(),
+                mac: String::new(),
+            },
         };
         self.writer.put(SlotName::ConflictResolution, &self.dp.uid, record, self.sealing);
         Some(settlements)
@@ -237,7 +256,12 @@ fn waiting(verdict: &Verdict) -> Option<(&'static str, &str)> {
     }
 }
 
-async fn ask<S: Slot>(dp: &Validated<'_>, policy: &dyn Policy<S>, input: &S::Input, decided: &mut Decided) -> Result<S::Answer, PolicyError> {
+async fn ask<S: Slot>(
+    dp: &Validated<'_>,
+    policy: &dyn Policy<S>,
+    input: &S::Input,
+    decided: &mut Decided,
+) -> Result<S::Answer, PolicyError> {
     let answer = policy.evaluate(input).await;
     let outcome = match &answer {
         Ok(_) => Outcome::Answered,

@@ -31,7 +31,8 @@ struct Said {
 /// Builds the status.
 pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> DataPlaneStatus {
     let previous = dp.snapshot.data_plane.status.clone().unwrap_or_default();
-    let mut said: Vec<Said> = [accepted(dp), konnect(dp, decided), plugins(wanted), policies(decided), rollout(wanted)].into_iter().flatten().collect();
+    let mut said: Vec<Said> =
+        [accepted(dp), konnect(dp, decided), plugins(wanted), policies(decided), rollout(wanted)].into_iter().flatten().collect();
     said.insert(0, ready(dp, wanted, &said));
     let live = lookup::live_deployment(dp).and_then(|c| c.object.status.as_ref());
     let ingress = lookup::live_service(dp, "ingress").map(|c| &c.object);
@@ -51,19 +52,29 @@ pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> D
 
 /// Our conditions in place of the old ones; conditions of others stay as long as there is room. The transition time moves with the status only.
 fn merge(dp: &Validated<'_>, previous: Vec<Condition>, said: Vec<Said>) -> Vec<Condition> {
-    let ours = [types::READY, types::ACCEPTED_EXTENSIONS, types::KONNECT_EXTENSION_APPLIED, types::PLUGINS_INSTALLED, types::POLICIES_APPLIED, types::ROLLOUT_HELD];
-    let mut merged: Vec<Condition> = said.into_iter().map(|said| {
-        let status = if said.status { "True" } else { "False" };
-        let before = previous.iter().find(|c| c.type_ == said.type_ && c.status == status);
-        Condition {
-            type_: said.type_.into(),
-            status: status.into(),
-            reason: said.reason,
-            message: said.message.chars().take(MAX_MESSAGE).collect(),
-            observed_generation: dp.snapshot.data_plane.metadata.generation,
-            last_transition_time: before.map_or(Time(dp.snapshot.now), |c| c.last_transition_time.clone()),
-        }
-    }).collect();
+    let ours = [
+        types::READY,
+        types::ACCEPTED_EXTENSIONS,
+        types::KONNECT_EXTENSION_APPLIED,
+        types::PLUGINS_INSTALLED,
+        types::POLICIES_APPLIED,
+        types::ROLLOUT_HELD,
+    ];
+    let mut merged: Vec<Condition> = said
+        .into_iter()
+        .map(|said| {
+            let status = if said.status { "True" } else { "False" };
+            let before = previous.iter().find(|c| c.type_ == said.type_ && c.status == status);
+            Condition {
+                type_: said.type_.into(),
+                status: status.into(),
+                reason: said.reason,
+                message: said.message.chars().take(MAX_MESSAGE).collect(),
+                observed_generation: dp.snapshot.data_plane.metadata.generation,
+                last_transition_time: before.map_or(Time(dp.snapshot.now), |c| c.last_transition_time.clone()),
+            }
+        })
+        .collect();
     let room = MAX_CONDITIONS.saturating_sub(merged.len());
     merged.extend(previous.into_iter().filter(|c| !ours.contains(&c.type_.as_str())).take(room));
     merged
@@ -76,7 +87,9 @@ fn say(type_: &'static str, status: bool, reason: impl Into<String>, message: im
 fn accepted(dp: &Validated<'_>) -> Option<Said> {
     match &dp.konnect {
         Konnect::None => None,
-        Konnect::NotAccepted { message } => Some(say(types::ACCEPTED_EXTENSIONS, false, reasons::NOT_SUPPORTED_EXTENSIONS, message.clone())),
+        Konnect::NotAccepted { message } => {
+            Some(say(types::ACCEPTED_EXTENSIONS, false, reasons::NOT_SUPPORTED_EXTENSIONS, message.clone()))
+        }
         Konnect::Blocked { .. } | Konnect::Ready { .. } => Some(say(types::ACCEPTED_EXTENSIONS, true, reasons::ACCEPTED_EXTENSIONS, "")),
     }
 }
@@ -89,9 +102,15 @@ fn konnect(dp: &Validated<'_>, decided: &Decided) -> Option<Said> {
             Some(say(types::KONNECT_EXTENSION_APPLIED, true, reasons::KONNECT_EXTENSION_APPLIED, ""))
         }
         Konnect::Ready { .. } => {
-            let outcome = decided.policies.iter().find(|p| p.slot == crate::policy::SlotName::KonnectEnv).map(|p| format!("{:?}", p.outcome));
+            let outcome =
+                decided.policies.iter().find(|p| p.slot == crate::policy::SlotName::KonnectEnv).map(|p| format!("{:?}", p.outcome));
             let message = "the konnect-env policy gave no usable answer; see PoliciesApplied";
-            Some(say(types::KONNECT_EXTENSION_APPLIED, false, outcome.unwrap_or_else(|| reasons::KONNECT_EXTENSION_NOT_READY.into()), message))
+            Some(say(
+                types::KONNECT_EXTENSION_APPLIED,
+                false,
+                outcome.unwrap_or_else(|| reasons::KONNECT_EXTENSION_NOT_READY.into()),
+                message,
+            ))
         }
     }
 }
@@ -124,10 +143,14 @@ fn rollout(wanted: &Wanted) -> Option<Said> {
             Some(say(types::ROLLOUT_HELD, false, reasons::NOTHING_HELD, message))
         }
         Rollout::AwaitingPromotion { pending } => {
-            let message = format!("the pod template {pending} waits for promote-when-ready: \"true\"; a preview is not offered yet, it then rolls in place");
+            let message = format!(
+                "the pod template {pending} waits for promote-when-ready: \"true\"; a preview is not offered yet, it then rolls in place"
+            );
             Some(say(types::ROLLOUT_HELD, true, reasons::AWAITING_PROMOTION, message))
         }
-        Rollout::Paused => Some(say(types::ROLLOUT_HELD, true, "Paused", "annotation weir.dev/paused is \"true\": nothing but this status is written")),
+        Rollout::Paused => {
+            Some(say(types::ROLLOUT_HELD, true, "Paused", "annotation weir.dev/paused is \"true\": nothing but this status is written"))
+        }
     }
 }
 
@@ -185,8 +208,14 @@ fn ingress(service: &Service) -> impl Iterator<Item = &k8s_openapi::api::core::v
 
 /// Addresses of the ingress Service (facts/kong-operator.md 1.7).
 fn addresses(service: &Service) -> Vec<Address> {
-    let internal = service.metadata.annotations.iter().flatten().any(|(k, v)| k == "service.beta.kubernetes.io/aws-load-balancer-scheme" && v == "internal");
-    let address = |type_: &str, value: &str, source: &str| Address { type_: Some(type_.into()), value: value.into(), source_type: source.into() };
+    let internal = service
+        .metadata
+        .annotations
+        .iter()
+        .flatten()
+        .any(|(k, v)| k == "service.beta.kubernetes.io/aws-load-balancer-scheme" && v == "internal");
+    let address =
+        |type_: &str, value: &str, source: &str| Address { type_: Some(type_.into()), value: value.into(), source_type: source.into() };
     let mut all = Vec::new();
     for entry in ingress(service) {
         if let Some(ip) = entry.ip.as_deref().filter(|ip| !ip.is_empty()) {
@@ -213,7 +242,8 @@ fn is_private(ip: &str) -> bool {
 fn join<'a>(holds: impl Iterator<Item = &'a Hold>) -> String {
     let mut parts: Vec<String> = Vec::new();
     for hold in holds {
-        let text = if hold.what == HeldPart::Answer { hold.message.clone() } else { format!("{} ({} held)", hold.message, part(hold.what)) };
+        let text =
+            if hold.what == HeldPart::Answer { hold.message.clone() } else { format!("{} ({} held)", hold.message, part(hold.what)) };
         if !parts.contains(&text) {
             parts.push(text);
         }

@@ -53,8 +53,15 @@ pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
     let id = id.ok_or_else(|| invalid("spec.controlPlaneRef.konnectID", "set the id of the Konnect control plane"))?;
     let prefix = annotation(extension, keys::ENDPOINT_PREFIX).unwrap_or(&id).to_owned();
     if !names::is_dns_label(&prefix) {
-        let field = if annotation(extension, keys::ENDPOINT_PREFIX).is_some() { "annotation weir.dev/endpoint-prefix" } else { "spec.controlPlaneRef.konnectID" };
-        return Err(invalid(field, "it is part of a host name: use lower-case letters, digits and `-`, or set annotation weir.dev/endpoint-prefix"));
+        let field = if annotation(extension, keys::ENDPOINT_PREFIX).is_some() {
+            "annotation weir.dev/endpoint-prefix"
+        } else {
+            "spec.controlPlaneRef.konnectID"
+        };
+        return Err(invalid(
+            field,
+            "it is part of a host name: use lower-case letters, digits and `-`, or set annotation weir.dev/endpoint-prefix",
+        ));
     }
     let region = spec.control_plane_region.as_deref().unwrap_or("us");
     if !names::is_dns_label(region) {
@@ -64,9 +71,8 @@ pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
     if !names::is_dns_subdomain(host) {
         return Err(invalid("spec.serverHostname", "use a host name without scheme and port"));
     }
-    let cluster_type = cluster_type(annotation(extension, keys::CLUSTER_TYPE)).ok_or_else(|| {
-        invalid("annotation weir.dev/cluster-type", "use one of ControlPlane, ControlPlaneGroup, K8SIngressController")
-    })?;
+    let cluster_type = cluster_type(annotation(extension, keys::CLUSTER_TYPE))
+        .ok_or_else(|| invalid("annotation weir.dev/cluster-type", "use one of ControlPlane, ControlPlaneGroup, K8SIngressController"))?;
     let secret = spec.konnect_control_plane_api_auth_configuration.as_ref().and_then(|a| a.cluster_certificate_secret_ref.as_ref());
     let secret = secret.and_then(|s| s.name.clone()).filter(|n| !n.is_empty()).ok_or_else(|| Unusable {
         reason: weir_api::condition::reasons::INVALID_SECRET,
@@ -78,7 +84,10 @@ pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
     let labels = spec.cluster_data_plane_labels.clone().unwrap_or_default();
     // A `:` or `,` would forge another label in KONG_CLUSTER_DP_LABELS.
     if let Some(key) = labels.iter().find(|(k, v)| [k, v].iter().any(|t| t.is_empty() || !names::is_label_value(t))).map(|(k, _)| k) {
-        return Err(invalid(&format!("spec.clusterDataPlaneLabels[{key:?}]"), "key and value have 1 to 63 letters, digits, `-`, `_` or `.`, and begin and end with a letter or digit"));
+        return Err(invalid(
+            &format!("spec.clusterDataPlaneLabels[{key:?}]"),
+            "key and value have 1 to 63 letters, digits, `-`, `_` or `.`, and begin and end with a letter or digit",
+        ));
     }
     Ok(Facts {
         extension: name.clone(),

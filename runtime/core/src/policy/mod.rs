@@ -5,8 +5,8 @@
 
 pub mod conflict_resolution;
 mod error;
-pub mod limits;
 pub mod konnect_env;
+pub mod limits;
 pub mod plugin_packaging;
 mod types;
 

@@ -70,8 +70,7 @@ impl<S: Slot> Memo<S> {
     /// Remembers what `inner` answers.
     #[must_use]
     pub fn new(inner: Arc<dyn Policy<S>>, size: MemoSize) -> Self {
-        let store =
-            Store { entries: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, hits: 0, misses: 0 };
+        let store = Store { entries: HashMap::new(), order: BTreeMap::new(), clock: 0, bytes: 0, hits: 0, misses: 0 };
         Self { inner, size, store: Mutex::new(store) }
     }
 
@@ -111,9 +110,7 @@ impl<S: Slot> Policy<S> for Memo<S> {
             let outcome = self.inner.evaluate(input).await;
             let (answer, bytes) = match &outcome {
                 Ok(answer) => (Ok(answer.clone()), serde_json::to_vec(answer).map_or(self.size.bytes, |json| json.len())),
-                Err(PolicyError::Refused(refusal)) => {
-                    (Err(refusal.clone()), refusal.code.len().saturating_add(refusal.message.len()))
-                }
+                Err(PolicyError::Refused(refusal)) => (Err(refusal.clone()), refusal.code.len().saturating_add(refusal.message.len())),
                 Err(
                     PolicyError::Deadline { .. }
                     | PolicyError::Memory(_)

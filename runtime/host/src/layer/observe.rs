@@ -34,16 +34,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// All outcomes.
-    pub const ALL: [Self; 8] = [
-        Self::Answered,
-        Self::Refused,
-        Self::Deadline,
-        Self::Memory,
-        Self::Trap,
-        Self::Unavailable,
-        Self::BadOutput,
-        Self::Incompatible,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Answered, Self::Refused, Self::Deadline, Self::Memory, Self::Trap, Self::Unavailable, Self::BadOutput, Self::Incompatible];
 
     /// The outcome of a result.
     pub fn of<A>(result: &Result<A, PolicyError>) -> Self {

@@ -5,13 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use weir_core::policy::{ConflictResolution, KonnectEnv, Policies};
 
-use super::{
-    Wasm,
-    limits::Limits,
-    load::LoadError,
-    policy::WasmPolicy,
-    slot::WasmSlot,
-};
+use super::{Wasm, limits::Limits, load::LoadError, policy::WasmPolicy, slot::WasmSlot};
 
 /// Source of an embedded policy in its identity.
 pub const SOURCE: &str = "builtin";

@@ -140,9 +140,8 @@ fn private(dir: &Path) -> Result<(), Error> {
         Err(e) => return Err(io(e)),
     }
     // Follows a symbolic link: what counts is where the files end up.
-    exposed(&fs::metadata(dir).map_err(io)?).map_or(Ok(()), |why| {
-        Err(Error::Exposed { path: dir.to_owned(), why, uid: rustix::process::geteuid().as_raw() })
-    })
+    exposed(&fs::metadata(dir).map_err(io)?)
+        .map_or(Ok(()), |why| Err(Error::Exposed { path: dir.to_owned(), why, uid: rustix::process::geteuid().as_raw() }))
 }
 
 /// What lets somebody else write, if anything does.

@@ -69,11 +69,7 @@ fn refusal(code: String, message: String) -> PolicyError {
         ));
     }
     if message.len() > limits::MAX_MESSAGE {
-        return PolicyError::BadOutput(format!(
-            "refusal message has {} bytes, at most {} are allowed",
-            message.len(),
-            limits::MAX_MESSAGE
-        ));
+        return PolicyError::BadOutput(format!("refusal message has {} bytes, at most {} are allowed", message.len(), limits::MAX_MESSAGE));
     }
     PolicyError::Refused(Refusal { code, message })
 }
@@ -109,8 +105,5 @@ fn fuel_exhausted(error: &wasmtime::Error) -> bool {
 
 /// Traps that are raised for a value at a component's boundary, not for what its code does.
 fn breaks_the_abi(trap: Trap) -> bool {
-    matches!(
-        trap,
-        Trap::InvalidChar | Trap::StringOutOfBounds | Trap::ListOutOfBounds | Trap::InvalidDiscriminant | Trap::UnalignedPointer
-    )
+    matches!(trap, Trap::InvalidChar | Trap::StringOutOfBounds | Trap::ListOutOfBounds | Trap::InvalidDiscriminant | Trap::UnalignedPointer)
 }

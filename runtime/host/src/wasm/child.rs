@@ -11,11 +11,7 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::{
-    compile::Error,
-    engine, text,
-    watchdog::panic_text,
-};
+use super::{compile::Error, engine, text, watchdog::panic_text};
 
 /// The hidden first argument; the program's `main` hands everything after it to [`compile_child_main`].
 pub const COMPILE_CHILD_ARG: &str = "__compile-component";
@@ -128,12 +124,9 @@ fn run(args: &[OsString]) -> Result<(), Error> {
         return Err(host(&"the compile child needs IN OUT ADDRESS_SPACE CPU_SECONDS"));
     };
     let number = |arg: &OsString| arg.to_str().and_then(|a| a.parse::<u64>().ok()).ok_or_else(|| host(&"a limit is no number"));
-    for (resource, most) in [
-        (Resource::As, number(address_space)?),
-        (Resource::Cpu, number(cpu)?),
-        (Resource::Fsize, MAX_FILE),
-        (Resource::Core, 0),
-    ] {
+    for (resource, most) in
+        [(Resource::As, number(address_space)?), (Resource::Cpu, number(cpu)?), (Resource::Fsize, MAX_FILE), (Resource::Core, 0)]
+    {
         let limit = Rlimit { current: Some(most), maximum: Some(most) };
         setrlimit(resource, limit).map_err(|e| host(&e))?;
     }

@@ -138,10 +138,8 @@ impl ResourceLimiter for Limiter {
         let more = desired.saturating_sub(current);
         let total = self.elements.saturating_add(more);
         if desired > engine::TABLE_ELEMENTS || total > MAX_ELEMENTS {
-            self.refused = Some(format!(
-                "{desired} table elements wanted ({total} in all), {} ({MAX_ELEMENTS}) are allowed",
-                engine::TABLE_ELEMENTS
-            ));
+            self.refused =
+                Some(format!("{desired} table elements wanted ({total} in all), {} ({MAX_ELEMENTS}) are allowed", engine::TABLE_ELEMENTS));
             return Ok(false);
         }
         if maximum.is_some_and(|max| desired > max) {

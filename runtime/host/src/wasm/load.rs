@@ -151,9 +151,8 @@ impl Wasm {
         let settings = Settings::new(settings).map_err(LoadError::Settings)?;
         let digest = hex::encode(Sha256::digest(bytes));
         let linked = self.loader().linked(bytes, &digest)?;
-        let pre = S::prepare(linked.pre.clone()).map_err(|e| {
-            PolicyError::Incompatible(format!("an export of the contract is missing: {}", text::chain(&e)))
-        })?;
+        let pre = S::prepare(linked.pre.clone())
+            .map_err(|e| PolicyError::Incompatible(format!("an export of the contract is missing: {}", text::chain(&e))))?;
         let author = Arc::new(Author { source: source.clone(), slot: S::NAME.as_str() });
         let identity = Identity { source, digest: format!("sha256:{digest}"), settings_digest: settings.digest.clone() };
         let mut policy = WasmPolicy::new(self.clone(), Parts { identity, limits, pre, linked, author, settings: settings.json.clone() });
@@ -167,11 +166,7 @@ impl Wasm {
 }
 
 /// The schema first: `validate` may rely on it.
-fn check_settings<S: WasmSlot>(
-    schemas: &Watchdog,
-    policy: &WasmPolicy<S>,
-    settings: &Settings,
-) -> Result<Vec<Finding>, PolicyError> {
+fn check_settings<S: WasmSlot>(schemas: &Watchdog, policy: &WasmPolicy<S>, settings: &Settings) -> Result<Vec<Finding>, PolicyError> {
     let limits = policy.limits().for_settings();
     let schema = policy.blocking(limits, |pre, store: &mut Store<State>, _| S::schema(pre, store))?;
     let findings = settings.check(schemas, schema)?;

@@ -61,9 +61,8 @@ where
         }
         let Some(work) = work else { return };
         // A panic here is a fault of wasmtime or of this crate; the thread and the process go on.
-        let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-            Err(PolicyError::Unavailable(format!("the host failed: {}", panic_text(panic.as_ref()))))
-        });
+        let result = catch_unwind(AssertUnwindSafe(work))
+            .unwrap_or_else(|panic| Err(PolicyError::Unavailable(format!("the host failed: {}", panic_text(panic.as_ref())))));
         self.answer(result);
     }
 

@@ -52,11 +52,7 @@ impl Watchdog {
         Self { name, most, stack, running: Arc::default() }
     }
 
-    pub(super) fn run<T: Send + 'static>(
-        &self,
-        timeout: Duration,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Stopped> {
+    pub(super) fn run<T: Send + 'static>(&self, timeout: Duration, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Stopped> {
         let place = self.place().ok_or_else(|| Stopped::Host("earlier ones of this kind still run".into()))?;
         let (send, receive) = mpsc::sync_channel(1);
         let run = move || {

@@ -13,8 +13,10 @@ pub(super) struct Layer {
 }
 
 /// The pure crates. Only asking a policy takes time; `dataplane/mod.rs` is the driver that awaits `decide`.
-pub(super) const PURE: [Layer; 2] =
-    [Layer { dir: "runtime/api/src", may_await: &[] }, Layer { dir: "runtime/core/src", may_await: &["dataplane/mod.rs", "dataplane/decide.rs", "policy/"] }];
+pub(super) const PURE: [Layer; 2] = [
+    Layer { dir: "runtime/api/src", may_await: &[] },
+    Layer { dir: "runtime/core/src", may_await: &["dataplane/mod.rs", "dataplane/decide.rs", "policy/"] },
+];
 
 /// Path and what to do instead.
 const FORBIDDEN: [(&str, &str); 11] = [

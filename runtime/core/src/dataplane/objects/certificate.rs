@@ -34,9 +34,16 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
         let digest = hash::digest_json(&parts);
         names::suffixed(&names::child("dataplane-", &dp.name), &digest.trim_start_matches("sha256:").chars().take(10).collect::<String>())
     };
-    let ours = |secret: &&SecretFacts| secret.metadata.labels.as_ref().and_then(|l| l.get(keys::SERVICE_SECRET)).is_some_and(|s| s == admin_service);
+    let ours = |secret: &&SecretFacts| {
+        secret.metadata.labels.as_ref().and_then(|l| l.get(keys::SERVICE_SECRET)).is_some_and(|s| s == admin_service)
+    };
     // Its own name, or the one it got because a stranger held that.
-    let named = |s: &&SecretFacts| s.metadata.name.as_deref().is_some_and(|n| n == name(renewal(s)) || n == names::suffixed(&name(renewal(s)), &names::uid_suffix(&dp.uid)));
+    let named = |s: &&SecretFacts| {
+        s.metadata
+            .name
+            .as_deref()
+            .is_some_and(|n| n == name(renewal(s)) || n == names::suffixed(&name(renewal(s)), &names::uid_suffix(&dp.uid)))
+    };
     let newest = dp.snapshot.children.secrets.iter().filter(ours).filter(named).max_by_key(|s| renewal(s));
     if let Some(secret) = newest.filter(|s| lives(s, dp.snapshot.now, operator.certificate_margin_seconds)) {
         return Certificate { secret: secret.metadata.name.clone().unwrap_or_default(), request: None, blocked: None };

@@ -5,13 +5,19 @@ use k8s_openapi::{
         apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment},
         core::v1::{PodSpec, PodTemplateSpec},
     },
-    apimachinery::pkg::{apis::meta::v1::{LabelSelector, ObjectMeta}, util::intstr::IntOrString},
+    apimachinery::pkg::{
+        apis::meta::v1::{LabelSelector, ObjectMeta},
+        util::intstr::IntOrString,
+    },
 };
 use weir_api::keys;
 
 use super::{labels, meta, overlay::overlay, proxy, selector};
 use crate::{
-    dataplane::{conflicts::Settled, validate::{Validated, is_reserved}},
+    dataplane::{
+        conflicts::Settled,
+        validate::{Validated, is_reserved},
+    },
     hash,
 };
 
@@ -55,7 +61,9 @@ pub fn template(dp: &Validated<'_>, settled: &Settled, readiness_path: Option<&s
 #[must_use]
 pub fn build(dp: &Validated<'_>, name: String, template: PodTemplateSpec, replicas: Option<i32>, decisions: Option<String>) -> Deployment {
     let options = dp.spec().deployment.as_ref();
-    let given = |map: Option<&crate::policy::Pairs>| map.into_iter().flatten().filter(|(k, _)| !is_reserved(k)).map(|(k, v)| (k.clone(), v.clone())).collect::<crate::policy::Pairs>();
+    let given = |map: Option<&crate::policy::Pairs>| {
+        map.into_iter().flatten().filter(|(k, _)| !is_reserved(k)).map(|(k, v)| (k.clone(), v.clone())).collect::<crate::policy::Pairs>()
+    };
     let mut all = given(options.and_then(|o| o.labels.as_ref()));
     all.extend(labels(dp, &[(keys::DATAPLANE_DEPLOYMENT_STATE, "live"), (keys::SELECTOR, &dp.selector)]));
     let mut metadata = meta(dp, name, all);
@@ -70,7 +78,10 @@ pub fn build(dp: &Validated<'_>, name: String, template: PodTemplateSpec, replic
             selector: LabelSelector { match_labels: Some(selector(dp)), match_expressions: None },
             strategy: Some(DeploymentStrategy {
                 type_: Some("RollingUpdate".into()),
-                rolling_update: Some(RollingUpdateDeployment { max_unavailable: Some(IntOrString::Int(0)), max_surge: Some(IntOrString::Int(1)) }),
+                rolling_update: Some(RollingUpdateDeployment {
+                    max_unavailable: Some(IntOrString::Int(0)),
+                    max_surge: Some(IntOrString::Int(1)),
+                }),
             }),
             template,
             ..DeploymentSpec::default()

@@ -80,9 +80,8 @@ mod tests {
 
     #[test]
     fn a_long_chain_needs_no_stack() {
-        let mut env: Vec<EnvVar> = (0..20_000)
-            .map(|i| EnvVar { name: format!("V{i:06}"), value: Some(format!("$(V{:06})", i + 1)), value_from: None })
-            .collect();
+        let mut env: Vec<EnvVar> =
+            (0..20_000).map(|i| EnvVar { name: format!("V{i:06}"), value: Some(format!("$(V{:06})", i + 1)), value_from: None }).collect();
         env.reverse();
         let ordered = order(env);
         assert_eq!(ordered.len(), 20_000);

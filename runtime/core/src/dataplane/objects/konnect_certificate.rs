@@ -26,7 +26,8 @@ pub fn secret_name(dp: &Validated<'_>) -> String {
 /// Builds the Certificate.
 #[must_use]
 pub fn build(dp: &Validated<'_>, options: &KonnectCertificate) -> ForeignObject {
-    let labels = labels(dp, &[("gateway-operator.konghq.com/cert-purpose", "konnect-dataplane"), ("gateway-operator.konghq.com/owner-id", &dp.uid)]);
+    let labels =
+        labels(dp, &[("gateway-operator.konghq.com/cert-purpose", "konnect-dataplane"), ("gateway-operator.konghq.com/owner-id", &dp.uid)]);
     let kind = if options.issuer.namespace.as_deref().is_some_and(|n| !n.is_empty()) { "Issuer" } else { "ClusterIssuer" };
     ForeignObject {
         metadata: meta(dp, names::child("dataplane-", &format!("{}-konnect", dp.name)), labels),

@@ -112,20 +112,28 @@ fn lifecycle(ours: Option<&mut Lifecycle>, theirs: Option<&Lifecycle>) {
 /// The base's ports, replaced by the user's of the same number and protocol or the same name, then the user's others in their order.
 fn ports(base: Vec<ContainerPort>, user: Vec<ContainerPort>) -> Vec<ContainerPort> {
     let protocol = |p: &ContainerPort| p.protocol.clone().unwrap_or_else(|| "TCP".into());
-    let same = |a: &ContainerPort, b: &ContainerPort| (a.container_port == b.container_port && protocol(a) == protocol(b)) || (a.name.is_some() && a.name == b.name);
-    let mut rest: Vec<ContainerPort> = base.into_iter().filter_map(|mut ours| match user.iter().find(|theirs| same(&ours, theirs)) {
-        None => Some(ours),
-        Some(theirs) if theirs.container_port == ours.container_port && theirs.name.is_none() => {
-            // The user names the port by number only: keep the base's name, which Services and scrapers use, unless it moved to another port.
-            if user.iter().any(|other| other.name.is_some() && other.name == ours.name) {
-                ours.name = None;
+    let same = |a: &ContainerPort, b: &ContainerPort| {
+        (a.container_port == b.container_port && protocol(a) == protocol(b)) || (a.name.is_some() && a.name == b.name)
+    };
+    let mut rest: Vec<ContainerPort> = base
+        .into_iter()
+        .filter_map(|mut ours| match user.iter().find(|theirs| same(&ours, theirs)) {
+            None => Some(ours),
+            Some(theirs) if theirs.container_port == ours.container_port && theirs.name.is_none() => {
+                // The user names the port by number only: keep the base's name, which Services and scrapers use, unless it moved to another port.
+                if user.iter().any(|other| other.name.is_some() && other.name == ours.name) {
+                    ours.name = None;
+                }
+                ours.merge_from(theirs.clone());
+                Some(ours)
             }
-            ours.merge_from(theirs.clone());
-            Some(ours)
-        }
-        Some(_) => None,
-    }).collect();
-    let mut all: Vec<ContainerPort> = user.into_iter().filter(|theirs| !rest.iter().any(|ours| ours.container_port == theirs.container_port && protocol(ours) == protocol(theirs))).collect();
+            Some(_) => None,
+        })
+        .collect();
+    let mut all: Vec<ContainerPort> = user
+        .into_iter()
+        .filter(|theirs| !rest.iter().any(|ours| ours.container_port == theirs.container_port && protocol(ours) == protocol(theirs)))
+        .collect();
     for port in &mut all {
         port.protocol = Some(protocol(port));
     }

@@ -3,8 +3,8 @@
 
 use k8s_openapi::{
     api::core::v1::{
-        Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, ExecAction, HTTPGetAction, KeyToPath, Lifecycle, LifecycleHandler,
-        Probe, ResourceRequirements, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
+        Capabilities, Container, ContainerPort, EmptyDirVolumeSource, EnvVar, ExecAction, HTTPGetAction, KeyToPath, Lifecycle,
+        LifecycleHandler, Probe, ResourceRequirements, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
     },
     apimachinery::pkg::{api::resource::Quantity, util::intstr::IntOrString},
 };
@@ -24,7 +24,8 @@ pub const CLUSTER_CERTIFICATE_VOLUME: &str = "cluster-certificate";
 /// Where it is mounted.
 pub const CLUSTER_CERTIFICATE_MOUNT: &str = "/var/cluster-certificate";
 
-const STDOUT_LOGS: [&str; 4] = ["KONG_ADMIN_ACCESS_LOG", "KONG_ADMIN_GUI_ACCESS_LOG", "KONG_PORTAL_API_ACCESS_LOG", "KONG_PROXY_ACCESS_LOG"];
+const STDOUT_LOGS: [&str; 4] =
+    ["KONG_ADMIN_ACCESS_LOG", "KONG_ADMIN_GUI_ACCESS_LOG", "KONG_PORTAL_API_ACCESS_LOG", "KONG_PROXY_ACCESS_LOG"];
 const STDERR_LOGS: [&str; 4] = ["KONG_ADMIN_ERROR_LOG", "KONG_ADMIN_GUI_ERROR_LOG", "KONG_PORTAL_API_ERROR_LOG", "KONG_PROXY_ERROR_LOG"];
 
 /// Defaults of variables (facts/kong-operator.md 1.4.2, `KongDefaults`).
@@ -104,7 +105,8 @@ impl Layers {
     }
 
     fn mount(&mut self, origin: Origin, who: &str, name: &str, path: &str, read_only: bool) {
-        let item = VolumeMount { name: name.into(), mount_path: path.into(), read_only: read_only.then_some(true), ..VolumeMount::default() };
+        let item =
+            VolumeMount { name: name.into(), mount_path: path.into(), read_only: read_only.then_some(true), ..VolumeMount::default() };
         self.mounts.push(Layer { origin, who: who.into(), item });
     }
 

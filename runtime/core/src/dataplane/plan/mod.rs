@@ -40,11 +40,19 @@ impl Wanted {
         match name {
             Name::Use(name) => Some(name.clone()),
             Name::Wait(name) => {
-                self.hold(part, "WaitingForOldChild", format!("{} {name:?} of a former object is still being deleted; it is made again when it is gone", kind.api().1));
+                self.hold(
+                    part,
+                    "WaitingForOldChild",
+                    format!("{} {name:?} of a former object is still being deleted; it is made again when it is gone", kind.api().1),
+                );
                 None
             }
             Name::Taken(name) => {
-                self.hold(part, "NameTaken", format!("{} {name:?} belongs to somebody else: choose another name or delete it", kind.api().1));
+                self.hold(
+                    part,
+                    "NameTaken",
+                    format!("{} {name:?} belongs to somebody else: choose another name or delete it", kind.api().1),
+                );
                 None
             }
         }
@@ -101,7 +109,11 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
 }
 
 fn problems(dp: &Validated<'_>) -> Vec<Hold> {
-    let hold = |p: &super::validate::Problem| Hold { what: p.part, reason: reasons::VALIDATION_FAILED.into(), message: format!("{}: {}", p.path, p.message) };
+    let hold = |p: &super::validate::Problem| Hold {
+        what: p.part,
+        reason: reasons::VALIDATION_FAILED.into(),
+        message: format!("{}: {}", p.path, p.message),
+    };
     dp.problems.iter().map(hold).collect()
 }
 
@@ -112,11 +124,17 @@ fn change_event(change: &Change) -> Event {
             let name = object.meta().name.as_deref().unwrap_or_default();
             Event::normal(reason, "A child was applied", format!("{} {name}", object.kind().api().1))
         }
-        Change::MintCertificate(request) => {
-            Event::normal("CertificateMinted", "An admin certificate was made", format!("Secret {}", request.metadata.name.as_deref().unwrap_or_default()))
+        Change::MintCertificate(request) => Event::normal(
+            "CertificateMinted",
+            "An admin certificate was made",
+            format!("Secret {}", request.metadata.name.as_deref().unwrap_or_default()),
+        ),
+        Change::Delete(target) => {
+            Event::normal("Deleted", "A child that is not wanted any more was deleted", format!("{} {}", target.kind.api().1, target.name))
         }
-        Change::Delete(target) => Event::normal("Deleted", "A child that is not wanted any more was deleted", format!("{} {}", target.kind.api().1, target.name)),
-        Change::RemoveAnnotation { key } => Event::normal("InstructionDone", "A one-time annotation was carried out and removed", key.clone()),
+        Change::RemoveAnnotation { key } => {
+            Event::normal("InstructionDone", "A one-time annotation was carried out and removed", key.clone())
+        }
     }
 }
 
@@ -130,7 +148,8 @@ fn children(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
     ingress(dp, wanted);
     if let Some(options) = konnect_certificate::options(dp).filter(|o| !o.issuer.name.is_empty()) {
         let object = konnect_certificate::build(dp, options);
-        let mine = |c: &&Child<serde_json::Value>| c.object.pointer("/metadata/name").and_then(|n| n.as_str()) == object.metadata.name.as_deref();
+        let mine =
+            |c: &&Child<serde_json::Value>| c.object.pointer("/metadata/name").and_then(|n| n.as_str()) == object.metadata.name.as_deref();
         let live = dp.snapshot.children.certificates.iter().find(mine);
         wanted.apply(Object::Certificate(Box::new(object)), live);
     }
@@ -159,7 +178,9 @@ fn scaling(dp: &Validated<'_>, deployment: &str, wanted: &mut Wanted) {
     let oldest = lookup::by_age(all.iter().map(|c| &c.object.metadata)).first().and_then(|m| m.name.clone());
     let live = all.iter().find(|c| oldest.is_some() && c.object.metadata.name == oldest);
     let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
-    let name = live.and_then(|c| c.object.metadata.name.clone()).map_or_else(|| lookup::same_name(dp, ChildKind::HorizontalPodAutoscaler, &leaving), Name::Use);
+    let name = live
+        .and_then(|c| c.object.metadata.name.clone())
+        .map_or_else(|| lookup::same_name(dp, ChildKind::HorizontalPodAutoscaler, &leaving), Name::Use);
     if let Some(name) = wanted.name(HeldPart::Autoscaler, ChildKind::HorizontalPodAutoscaler, &name) {
         wanted.apply(Object::HorizontalPodAutoscaler(Box::new(autoscaler::build(dp, name, deployment, options))), live);
     }
@@ -171,7 +192,9 @@ fn budget(dp: &Validated<'_>, wanted: &mut Wanted) {
     let oldest = lookup::by_age(all.iter().map(|c| &c.object.metadata)).first().and_then(|m| m.name.clone());
     let live = all.iter().find(|c| oldest.is_some() && c.object.metadata.name == oldest);
     let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
-    let name = live.and_then(|c| c.object.metadata.name.clone()).map_or_else(|| lookup::same_name(dp, ChildKind::PodDisruptionBudget, &leaving), Name::Use);
+    let name = live
+        .and_then(|c| c.object.metadata.name.clone())
+        .map_or_else(|| lookup::same_name(dp, ChildKind::PodDisruptionBudget, &leaving), Name::Use);
     if let Some(name) = wanted.name(HeldPart::DisruptionBudget, ChildKind::PodDisruptionBudget, &name) {
         wanted.apply(Object::PodDisruptionBudget(Box::new(disruption_budget::build(dp, name, options))), live);
     }

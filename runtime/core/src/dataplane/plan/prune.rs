@@ -25,7 +25,8 @@ pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&s
         ("ingress", HeldPart::IngressService, wanted.ingress.clone()),
     ] {
         if let Some(name) = name.filter(|_| !held(wanted, part)) {
-            let others = lookup::services(dp, service_type).map(|c| &c.object.metadata).filter(|m| m.name.as_deref() != Some(name.as_str()));
+            let others =
+                lookup::services(dp, service_type).map(|c| &c.object.metadata).filter(|m| m.name.as_deref() != Some(name.as_str()));
             gone.extend(others.map(|m| (ChildKind::Service, m)));
         }
     }
@@ -35,7 +36,8 @@ pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&s
     gone.extend(autoscalers.into_iter().skip(spare(autoscaler::options(dp).is_some())).map(|m| (ChildKind::HorizontalPodAutoscaler, m)));
     let budgets = lookup::by_age(children.disruption_budgets.iter().map(|c| &c.object.metadata));
     gone.extend(budgets.into_iter().skip(spare(disruption_budget::options(dp).is_some())).map(|m| (ChildKind::PodDisruptionBudget, m)));
-    let certificates: Vec<ObjectMeta> = children.certificates.iter().filter_map(|c| serde_json::from_value(c.object.get("metadata")?.clone()).ok()).collect();
+    let certificates: Vec<ObjectMeta> =
+        children.certificates.iter().filter_map(|c| serde_json::from_value(c.object.get("metadata")?.clone()).ok()).collect();
     if konnect_certificate::options(dp).is_none() {
         gone.extend(certificates.iter().map(|m| (ChildKind::Certificate, m)));
     }
@@ -43,7 +45,8 @@ pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&s
     let in_force = [decided.certificate.secret.as_str(), mounted.unwrap_or_default()];
     let unused = certificate::unused(dp, &in_force);
     gone.extend(unused.iter().map(|s| (ChildKind::Secret, &s.metadata)));
-    let targets: Vec<Change> = gone.into_iter().filter(|(_, m)| m.deletion_timestamp.is_none()).map(|(kind, m)| delete(dp, kind, m)).collect();
+    let targets: Vec<Change> =
+        gone.into_iter().filter(|(_, m)| m.deletion_timestamp.is_none()).map(|(kind, m)| delete(dp, kind, m)).collect();
     wanted.changes.extend(targets);
 }
 

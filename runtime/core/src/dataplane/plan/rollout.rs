@@ -58,14 +58,14 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
             if blue_green(dp) {
                 promoted(dp, wanted);
             }
-            Template::Roll(template)
+            Template::Roll(Box::new(template))
         }
         (Some(template), Some(live)) => gate(dp, template, live, wanted),
     };
     let object = match template {
         Template::Roll(template) => {
             mint(decided, wanted);
-            deployment::build(dp, name.clone(), template, replicas(dp, live), decided.decisions.clone())
+            deployment::build(dp, name.clone(), *template, replicas(dp, live), decided.decisions.clone())
         }
         Template::Keep(live) => keep(dp, decided, name.clone(), live, wanted),
     };
@@ -74,7 +74,7 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
 }
 
 enum Template<'a> {
-    Roll(PodTemplateSpec),
+    Roll(Box<PodTemplateSpec>),
     Keep(&'a Child<Deployment>),
 }
 
@@ -93,7 +93,10 @@ fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deplo
     let differs = differs(&template, live);
     if blue_green(dp) && differs && !promote {
         let pending = hash::digest_json(&template);
-        let message = format!("the pod template waits for annotation {}: \"true\"; it then rolls in place, since a preview is not offered yet", keys::PROMOTE_WHEN_READY);
+        let message = format!(
+            "the pod template waits for annotation {}: \"true\"; it then rolls in place, since a preview is not offered yet",
+            keys::PROMOTE_WHEN_READY
+        );
         wanted.hold(HeldPart::PodTemplate, reasons::AWAITING_PROMOTION, message);
         wanted.rollout = Rollout::AwaitingPromotion { pending };
         return Template::Keep(live);
@@ -101,7 +104,7 @@ fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deplo
     if blue_green(dp) {
         promoted(dp, wanted);
     }
-    Template::Roll(template)
+    Template::Roll(Box::new(template))
 }
 
 /// Nothing waits. An instruction that stands is used up, so that it does not promote a later change that nobody asked for.
@@ -159,7 +162,8 @@ fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deploy
 /// Digest of the Konnect certificate on the template: the Secret's, or the one in force while the answer in force is an older one.
 fn certificate_digest(dp: &Validated<'_>, decided: &Decided, live: Option<&Child<Deployment>>) -> Option<String> {
     decided.konnect.as_ref()?;
-    let in_force = || live?.object.spec.as_ref()?.template.metadata.as_ref()?.annotations.as_ref()?.get(keys::KONNECT_CERTIFICATE_DIGEST).cloned();
+    let in_force =
+        || live?.object.spec.as_ref()?.template.metadata.as_ref()?.annotations.as_ref()?.get(keys::KONNECT_CERTIFICATE_DIGEST).cloned();
     match &dp.konnect {
         Konnect::Ready { certificate_digest: Some(digest), .. } if !decided.konnect_kept => Some(digest.clone()),
         Konnect::Ready { .. } | Konnect::None | Konnect::NotAccepted { .. } | Konnect::Blocked { .. } => in_force(),

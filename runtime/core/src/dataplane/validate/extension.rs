@@ -51,7 +51,10 @@ pub(crate) fn check(snapshot: &Snapshot) -> Konnect {
             let namespace = snapshot.data_plane.metadata.namespace.as_deref().unwrap_or_default();
             return Konnect::Blocked {
                 reason: reasons::INVALID_EXTENSION,
-                message: format!("spec.extensions[0]: KonnectExtension {namespace}/{} does not exist: create it or remove the reference", reference.name),
+                message: format!(
+                    "spec.extensions[0]: KonnectExtension {namespace}/{} does not exist: create it or remove the reference",
+                    reference.name
+                ),
             };
         }
     };
@@ -66,7 +69,10 @@ fn check_secret(snapshot: &Snapshot, facts: Facts) -> Konnect {
     let name = &facts.certificate_secret;
     match snapshot.secrets.get(name).unwrap_or(&Lookup::Unknown) {
         Lookup::Unknown => Konnect::Ready { facts: Box::new(facts), certificate_digest: None },
-        Lookup::Missing => blocked(format!("Secret {name:?} of KonnectExtension {:?} does not exist: create it with keys tls.crt and tls.key", facts.extension)),
+        Lookup::Missing => blocked(format!(
+            "Secret {name:?} of KonnectExtension {:?} does not exist: create it with keys tls.crt and tls.key",
+            facts.extension
+        )),
         Lookup::Found(secret) => match tls_digest(secret) {
             Ok(digest) => Konnect::Ready { facts: Box::new(facts), certificate_digest: Some(digest) },
             Err(message) => blocked(format!("Secret {name:?} of KonnectExtension {:?}: {message}", facts.extension)),
@@ -79,7 +85,10 @@ fn tls_digest(secret: &SecretFacts) -> Result<String, String> {
     for key in ["tls.crt", "tls.key"] {
         if !secret.keys.contains_key(key) {
             let found: Vec<&str> = secret.keys.keys().map(String::as_str).collect();
-            return Err(format!("key {key} is missing (found: {}): use a kubernetes.io/tls Secret", if found.is_empty() { "none".into() } else { found.join(", ") }));
+            return Err(format!(
+                "key {key} is missing (found: {}): use a kubernetes.io/tls Secret",
+                if found.is_empty() { "none".into() } else { found.join(", ") }
+            ));
         }
     }
     Ok(secret.keys.get("tls.crt").cloned().unwrap_or_default())

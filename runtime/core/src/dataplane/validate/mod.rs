@@ -130,7 +130,10 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     let uid = meta.uid.clone().unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name));
     let existing = snapshot.data_plane.status.as_ref().and_then(|s| s.selector.clone());
     // A Deployment's selector is immutable: a lost status must not change it.
-    let selector = existing.or_else(|| live_selector(snapshot)).or_else(|| meta.uid.clone()).unwrap_or_else(|| names::offline_selector(&namespace, &name));
+    let selector = existing
+        .or_else(|| live_selector(snapshot))
+        .or_else(|| meta.uid.clone())
+        .unwrap_or_else(|| names::offline_selector(&namespace, &name));
     let mut validated = Validated {
         snapshot,
         namespace,
@@ -205,7 +208,12 @@ fn check_metadata(validated: &Validated<'_>, report: &mut Report) {
     for (field, map) in [("labels", labels), ("annotations", annotations), ("podTemplateSpec.metadata.labels", pod)] {
         for key in map.into_iter().flat_map(|m| m.keys()).filter(|key| is_reserved(key)) {
             let path = format!("spec.deployment.{field}[{key:?}]");
-            report.finding(Severity::Warning, "ReservedKey", path, "this key belongs to the operator or the Deployment controller and is left out");
+            report.finding(
+                Severity::Warning,
+                "ReservedKey",
+                path,
+                "this key belongs to the operator or the Deployment controller and is left out",
+            );
         }
     }
 }
@@ -218,5 +226,8 @@ pub(crate) fn is_annotation_key(key: &str) -> bool {
 /// Keys that a user cannot set on the Deployment (facts/kong-operator.md 1.1), plus Weir's own.
 #[must_use]
 pub fn is_reserved(key: &str) -> bool {
-    key == keys::APP || key == "deployment.kubernetes.io/revision" || key.starts_with("gateway-operator.konghq.com/") || key.starts_with("weir.dev/")
+    key == keys::APP
+        || key == "deployment.kubernetes.io/revision"
+        || key.starts_with("gateway-operator.konghq.com/")
+        || key.starts_with("weir.dev/")
 }

@@ -48,7 +48,13 @@ fn complete(port: &ServicePort, named: bool) -> IngressPort {
     let protocol = port.protocol.unwrap_or(Protocol::Tcp);
     let given = port.name.clone().filter(|n| !n.is_empty());
     let name = given.or_else(|| named.then(|| format!("{}-{}", protocol.as_str().to_lowercase(), port.port)));
-    IngressPort { name, port: port.port, target: port.target_port.clone().unwrap_or(IntOrString::Int(8000)), node_port: port.node_port, protocol }
+    IngressPort {
+        name,
+        port: port.port,
+        target: port.target_port.clone().unwrap_or(IntOrString::Int(8000)),
+        node_port: port.node_port,
+        protocol,
+    }
 }
 
 pub(crate) fn check(spec: &DataPlaneSpec, report: &mut Report) -> Vec<IngressPort> {
@@ -64,8 +70,12 @@ pub(crate) fn check(spec: &DataPlaneSpec, report: &mut Report) -> Vec<IngressPor
             refuse("port", format!("{}/{} is there twice: remove one", port.port, port.protocol.as_str()));
         }
         match &port.target {
-            IntOrString::Int(target) if !(1..=65535).contains(target) => refuse("targetPort", format!("{target} is not between 1 and 65535")),
-            IntOrString::String(target) if !names::is_port_name(target) => refuse("targetPort", format!("{target:?} is no name of a container port")),
+            IntOrString::Int(target) if !(1..=65535).contains(target) => {
+                refuse("targetPort", format!("{target} is not between 1 and 65535"))
+            }
+            IntOrString::String(target) if !names::is_port_name(target) => {
+                refuse("targetPort", format!("{target:?} is no name of a container port"))
+            }
             IntOrString::Int(_) | IntOrString::String(_) => {}
         }
         if let Some(node_port) = port.node_port.filter(|p| *p != 0) {

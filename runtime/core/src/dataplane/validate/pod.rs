@@ -8,7 +8,10 @@ use k8s_openapi::{
 };
 use weir_api::{names, quantity};
 
-use super::{super::objects::{konnect_certificate, proxy}, Konnect, PROXY, Report, Validated};
+use super::{
+    super::objects::{konnect_certificate, proxy},
+    Konnect, PROXY, Report, Validated,
+};
 use crate::{
     image::{self, ImageVersion},
     plan::HeldPart,
@@ -114,7 +117,11 @@ fn check_container(path: &str, container: &Container, volumes: &BTreeSet<&str>, 
             report.problem(HeldPart::PodTemplate, format!("{path}.env[{index}].name"), "is no name of a variable");
         }
         if var.value.as_deref().is_some_and(|v| !v.is_empty()) && var.value_from.is_some() {
-            report.problem(HeldPart::PodTemplate, format!("{path}.env[{index}]"), format!("{} has both value and valueFrom: keep one", var.name));
+            report.problem(
+                HeldPart::PodTemplate,
+                format!("{path}.env[{index}]"),
+                format!("{} has both value and valueFrom: keep one", var.name),
+            );
         }
     }
     let mounts = container.volume_mounts.as_deref().unwrap_or_default();
@@ -131,10 +138,18 @@ fn check_container(path: &str, container: &Container, volumes: &BTreeSet<&str>, 
             report.problem(HeldPart::PodTemplate, format!("{path}.ports[{index}].containerPort"), "is not between 1 and 65535");
         }
         if port.name.as_deref().is_some_and(|name| !names::is_port_name(name)) {
-            report.problem(HeldPart::PodTemplate, format!("{path}.ports[{index}].name"), "is no port name: at most 15 lower-case letters, digits and `-`");
+            report.problem(
+                HeldPart::PodTemplate,
+                format!("{path}.ports[{index}].name"),
+                "is no port name: at most 15 lower-case letters, digits and `-`",
+            );
         }
         if !ports.insert((port.container_port, port.protocol.as_deref().unwrap_or("TCP"))) {
-            report.problem(HeldPart::PodTemplate, format!("{path}.ports[{index}]"), format!("port {} is there twice: remove one", port.container_port));
+            report.problem(
+                HeldPart::PodTemplate,
+                format!("{path}.ports[{index}]"),
+                format!("port {} is there twice: remove one", port.container_port),
+            );
         }
     }
     if let Some(resources) = &container.resources {

@@ -14,7 +14,11 @@ pub(crate) fn check(spec: &DataPlaneSpec, report: &mut Report) {
         if let Some(scaling) = deployment.scaling.as_ref().and_then(|s| s.horizontal.as_ref()) {
             let least = scaling.min_replicas.unwrap_or(1);
             if scaling.max_replicas < 1 || least < 0 {
-                report.problem(HeldPart::Autoscaler, "spec.deployment.scaling.horizontal", "maxReplicas is at least 1, minReplicas at least 0");
+                report.problem(
+                    HeldPart::Autoscaler,
+                    "spec.deployment.scaling.horizontal",
+                    "maxReplicas is at least 1, minReplicas at least 0",
+                );
             } else if least > scaling.max_replicas {
                 let message = format!("minReplicas {least} is above maxReplicas {}", scaling.max_replicas);
                 report.problem(HeldPart::Autoscaler, "spec.deployment.scaling.horizontal.minReplicas", message);

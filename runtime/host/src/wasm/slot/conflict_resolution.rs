@@ -29,11 +29,7 @@ impl WasmSlot for ConflictResolution {
     }
 
     fn question(input: &core::Input) -> wit::Input {
-        wit::Input {
-            context: context(&input.context),
-            conflicts: input.conflicts.iter().map(conflict).collect(),
-            extensions: extensions(),
-        }
+        wit::Input { context: context(&input.context), conflicts: input.conflicts.iter().map(conflict).collect(), extensions: extensions() }
     }
 
     fn evaluate(pre: &Self::Pre, store: &mut Store<State>, input: &wit::Input, settings: &str) -> Export<Self> {

@@ -89,10 +89,5 @@ fn volume(volume: wit::Volume) -> Result<core::Volume, String> {
 }
 
 fn mount(mount: wit::Mount) -> core::Mount {
-    core::Mount {
-        volume: mount.volume,
-        mount_path: mount.mount_path,
-        sub_path: mount.sub_path,
-        read_only: mount.read_only,
-    }
+    core::Mount { volume: mount.volume, mount_path: mount.mount_path, sub_path: mount.sub_path, read_only: mount.read_only }
 }

@@ -95,12 +95,7 @@ pub(super) fn findings(findings: Vec<WitFinding>) -> Vec<core::Finding> {
         wit::Severity::Warning => core::Severity::Warning,
         wit::Severity::Error => core::Severity::Error,
     };
-    let finding = |f: WitFinding| core::Finding {
-        severity: severity(f.severity),
-        code: f.code,
-        path: f.path,
-        message: f.message,
-    };
+    let finding = |f: WitFinding| core::Finding { severity: severity(f.severity), code: f.code, path: f.path, message: f.message };
     findings.into_iter().map(finding).collect()
 }
 

@@ -61,13 +61,7 @@ impl WasmSlot for PluginPackaging {
 }
 
 fn file(file: &core::File) -> wit::File {
-    wit::File {
-        path: file.path.clone(),
-        size: file.size,
-        digest: file.digest.clone(),
-        text: file.text.clone(),
-        extensions: extensions(),
-    }
+    wit::File { path: file.path.clone(), size: file.size, digest: file.digest.clone(), text: file.text.clone(), extensions: extensions() }
 }
 
 fn answer_to_core(answer: wit::Answer) -> core::Answer {
@@ -84,10 +78,6 @@ fn plugin(plugin: wit::Plugin) -> core::Plugin {
         name: plugin.name,
         version: plugin.version,
         priority: plugin.priority,
-        placements: plugin
-            .placements
-            .into_iter()
-            .map(|p| core::Placement { source: p.source, target: p.target })
-            .collect(),
+        placements: plugin.placements.into_iter().map(|p| core::Placement { source: p.source, target: p.target }).collect(),
     }
 }
