@@ -132,7 +132,7 @@ impl Pass<'_> {
             data_plane_labels: facts.labels.clone(),
             image: self.dp.image().to_owned(),
         };
-        match ask::<KonnectEnv>(self.dp, policy.as_ref(), &input, decided).await {
+        match ask::<KonnectEnv>(self.dp, policy.as_ref(), &input, decided, has_environment).await {
             Ok(answer) => {
                 decided.findings.extend(answer.findings.iter().cloned());
                 let record = Record {
@@ -177,7 +177,7 @@ impl Pass<'_> {
         }
         let policy = &policies.conflict_resolution;
         let input = conflict_resolution::Input { context: self.dp.context(), conflicts: found };
-        let answer = ask::<ConflictResolution>(self.dp, policy.as_ref(), &input, decided).await;
+        let answer = ask::<ConflictResolution>(self.dp, policy.as_ref(), &input, decided, |_| Ok(())).await;
         let last = self.stored::<Settlements>(SlotName::ConflictResolution, decided);
         let kept = last.as_ref().map(|r| r.answer.clone()).unwrap_or_default();
         let mut settlements = Settlements::new();
@@ -256,13 +256,23 @@ fn waiting(verdict: &Verdict) -> Option<(&'static str, &str)> {
     }
 }
 
+/// A hybrid data plane is never rendered without its Konnect environment: not even when a policy says so.
+fn has_environment(answer: &konnect_env::Answer) -> Result<(), &'static str> {
+    if answer.env.is_empty() { Err("no environment at all; a policy that has none to give has to refuse") } else { Ok(()) }
+}
+
 async fn ask<S: Slot>(
     dp: &Validated<'_>,
     policy: &dyn Policy<S>,
     input: &S::Input,
     decided: &mut Decided,
+    usable: impl FnOnce(&S::Answer) -> Result<(), &'static str>,
 ) -> Result<S::Answer, PolicyError> {
     let answer = policy.evaluate(input).await;
+    let answer = answer.and_then(|answer| match usable(&answer) {
+        Ok(()) => Ok(answer),
+        Err(why) => Err(PolicyError::BadOutput(why.into())),
+    });
     let outcome = match &answer {
         Ok(_) => Outcome::Answered,
         Err(error) => Outcome::from(error),
