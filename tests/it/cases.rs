@@ -39,6 +39,8 @@ struct Case {
     policies: BTreeMap<SlotName, String>,
     #[serde(default)]
     settings: BTreeMap<SlotName, Value>,
+    /// Time per call, milliseconds. Ten times the operator's limit unless the case is about it: a busy machine decides no case.
+    timeout_ms: Option<u64>,
     /// A question to one slot instead of manifests: `input/input.json` is the slot's input.
     slot: Option<SlotName>,
     #[serde(default)]
@@ -166,6 +168,11 @@ fn run(dir: &Path) -> Result<(), String> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
+fn limits(case: &Case) -> Limits {
+    let timeout = std::time::Duration::from_millis(case.timeout_ms.unwrap_or(2_000));
+    Limits::new(timeout, Limits::default().memory()).unwrap()
+}
+
 fn plan_args(dir: &Path, case: &Case) -> args::Plan {
     use clap::Parser;
     let observed = dir.join("observed");
@@ -206,7 +213,7 @@ fn manifests(dir: &Path, case: &Case, failures: &mut Vec<String>) -> Result<Valu
             (*slot, path)
         })
         .collect();
-    let loaded = plan::policies::load(host(), &files, &settings).map_err(|e| format!("policies: {e:#}"));
+    let loaded = plan::policies::load(host(), &files, &settings, limits(case)).map_err(|e| format!("policies: {e:#}"));
     let _ = fs::remove_dir_all(&scratch);
     let loaded = loaded?;
     let report = plan::plan(&args, &loaded.policies).map_err(|e| format!("plan: {e:#}"))?;
@@ -343,8 +350,8 @@ where
     let input: S::Input = serde_json::from_value(input).map_err(|e| format!("input/input.yaml: {e}"))?;
     let settings = case.settings.get(&S::NAME).cloned().unwrap_or(Value::Null);
     let policy = match case.policies.get(&S::NAME) {
-        None => host().builtin::<S>(settings, Limits::default()),
-        Some(name) => host().load::<S>(&fs::read(guest(name)).unwrap(), name.clone(), settings, Limits::default()),
+        None => host().builtin::<S>(settings, limits(case)),
+        Some(name) => host().load::<S>(&fs::read(guest(name)).unwrap(), name.clone(), settings, limits(case)),
     };
     let policy = policy.map_err(|e| format!("load: {e}"))?;
     let answer = futures::executor::block_on(policy.evaluate(&input));

@@ -34,6 +34,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("property plan is deterministic", deterministic),
         test("property plan of what was applied is empty", idempotent),
         test("property no Secret value reaches a policy", secretless),
+        test("a missing Secret holds what it shapes and nothing else", missing_secret),
+        test("a sealed answer is believed with its key only", sealed),
     ]
 }
 
@@ -246,4 +248,58 @@ fn secretless() {
 /// Not even the digest of a private key is of use to a policy.
 fn hex_of(text: &str) -> String {
     hash::digest(text.as_bytes())
+}
+
+fn konnect_spec() -> Value {
+    json!({
+        "extensions": [{"group": "gateway-operator.konghq.com", "kind": "KonnectExtension", "name": "k"}],
+        "deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9"}]}}},
+    })
+}
+
+/// `weir plan` cannot see this: it knows of a cluster's Secrets only what manifests say.
+fn missing_secret() {
+    let mut snapshot = snapshot(&konnect_spec());
+    snapshot.secrets.insert("tls".into(), Lookup::Missing);
+    let plan = plan(&snapshot);
+    let kinds: Vec<_> =
+        plan.changes.iter().filter_map(|c| if let Change::Apply { object, .. } = c { Some(object.kind()) } else { None }).collect();
+    assert_eq!(kinds, [weir_core::plan::ChildKind::Service, weir_core::plan::ChildKind::Service]);
+    let conditions = plan.status.unwrap().conditions.unwrap();
+    let applied = conditions.iter().find(|c| c.type_ == "KonnectExtensionApplied").unwrap();
+    assert_eq!((applied.status.as_str(), applied.reason.as_str()), ("False", "InvalidSecret"));
+    assert!(applied.message.contains("\"tls\"") && applied.message.contains("does not exist"), "{}", applied.message);
+}
+
+/// Fails whatever it is asked.
+struct Down(Identity);
+
+impl<S: Slot> Policy<S> for Down {
+    fn identity(&self) -> &Identity {
+        &self.0
+    }
+
+    fn evaluate<'a>(&'a self, _: &'a S::Input) -> BoxFuture<'a, Result<S::Answer, PolicyError>> {
+        Box::pin(std::future::ready(Err(PolicyError::Unavailable("down".into()))))
+    }
+}
+
+fn sealed() {
+    let key = |byte: u8| Sealing::Key(weir_core::decisions::SealingKey::new(vec![byte; 32]));
+    let first = snapshot(&konnect_spec());
+    let applied = apply(&first, &block_on(dataplane::reconcile(&first, &defaults(), &key(7))));
+    let mut next = applied;
+    let edited = json!({"spec": {"containers": [{"name": "proxy", "image": "kong:3.10"}]}});
+    next.data_plane.spec.deployment.as_mut().unwrap().pod_template_spec = serde_json::from_value(edited).unwrap();
+    let identity = Identity { source: "down".into(), digest: "sha256:0".into(), settings_digest: "sha256:0".into() };
+    let down = Policies { konnect_env: Arc::new(Down(identity)), conflict_resolution: defaults().conflict_resolution };
+
+    let kept = block_on(dataplane::reconcile(&next, &down, &key(7)));
+    let text = format!("{:?}", kept.changes);
+    assert!(text.contains("kong:3.10") && text.contains("KONG_CLUSTER_CONTROL_PLANE"), "new image, old environment: {text}");
+
+    let other = block_on(dataplane::reconcile(&next, &down, &key(8)));
+    assert!(!format!("{:?}", other.changes).contains("kong:3.10"), "what cannot be believed is no answer: {:?}", other.changes);
+    assert!(other.findings.iter().any(|f| f.code == "DecisionsUnverified"), "{:?}", other.findings);
+    assert!(other.events.iter().any(|e| e.reason == "DecisionsUnverified"), "{:?}", other.events);
 }

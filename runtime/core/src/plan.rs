@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     events::Event,
-    policy::{Finding, SlotName},
+    policy::{Finding, PolicyError, SlotName},
 };
 
 /// An object that is applied by server-side apply.
@@ -227,17 +227,42 @@ pub enum Outcome {
     Incompatible,
 }
 
-impl From<&crate::policy::PolicyError> for Outcome {
-    fn from(error: &crate::policy::PolicyError) -> Self {
-        use crate::policy::PolicyError as E;
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: [Self; 8] =
+        [Self::Answered, Self::Refused, Self::Deadline, Self::Memory, Self::Trap, Self::Unavailable, Self::BadOutput, Self::Incompatible];
+
+    /// The outcome of a result.
+    pub fn of<A>(result: &Result<A, PolicyError>) -> Self {
+        result.as_ref().map_or_else(Self::from, |_| Self::Answered)
+    }
+
+    /// Metric label and condition reason; the same words as [`PolicyError::reason`].
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "Answered",
+            Self::Refused => "Refused",
+            Self::Deadline => "Deadline",
+            Self::Memory => "Memory",
+            Self::Trap => "Trap",
+            Self::Unavailable => "Unavailable",
+            Self::BadOutput => "BadOutput",
+            Self::Incompatible => "Incompatible",
+        }
+    }
+}
+
+impl From<&PolicyError> for Outcome {
+    fn from(error: &PolicyError) -> Self {
         match error {
-            E::Refused(_) => Self::Refused,
-            E::Deadline { .. } => Self::Deadline,
-            E::Memory(_) => Self::Memory,
-            E::Trap(_) => Self::Trap,
-            E::Unavailable(_) => Self::Unavailable,
-            E::BadOutput(_) => Self::BadOutput,
-            E::Incompatible(_) => Self::Incompatible,
+            PolicyError::Refused(_) => Self::Refused,
+            PolicyError::Deadline { .. } => Self::Deadline,
+            PolicyError::Memory(_) => Self::Memory,
+            PolicyError::Trap(_) => Self::Trap,
+            PolicyError::Unavailable(_) => Self::Unavailable,
+            PolicyError::BadOutput(_) => Self::BadOutput,
+            PolicyError::Incompatible(_) => Self::Incompatible,
         }
     }
 }

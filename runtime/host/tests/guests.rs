@@ -87,7 +87,8 @@ fn endless_loop() {
     let policy = loaded(&host(), "hostile-endless-loop", Value::Null, Limits::default());
     let start = Instant::now();
     assert_eq!(ask(&*policy), Err(PolicyError::Deadline { limit_ms: 200 }));
-    assert!(start.elapsed().as_millis() < 1000, "{:?}", start.elapsed());
+    // Far over the limit and any scheduling delay, far below "for ever".
+    assert!(start.elapsed().as_secs() < 3, "{:?}", start.elapsed());
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn giant_output() {
 
 #[test]
 fn log_flood() {
-    let outcome = ask(&*loaded(&host(), "hostile-log-flood", Value::Null, Limits::default()));
+    let outcome = ask(&*loaded(&host(), "hostile-log-flood", Value::Null, limits(2000, 32)));
     assert!(outcome.is_ok(), "{outcome:?}");
 }
 

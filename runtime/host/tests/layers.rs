@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use futures::executor::block_on;
 use support::input;
+use weir_core::plan::Outcome;
 use weir_core::policy::{
     BoxFuture, Identity, KonnectEnv, Policy, PolicyError, Refusal, SlotName,
     konnect_env::{Answer, Input},
 };
-use weir_host::layer::{Counters, Memo, MemoSize, MemoStats, Observe, Outcome};
+use weir_host::layer::{Counters, Memo, MemoSize, MemoStats, Observe};
 
 struct Scripted {
     identity: Identity,

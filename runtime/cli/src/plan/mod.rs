@@ -15,6 +15,8 @@ use weir_core::{
     policy::{Finding, Policies, Severity},
 };
 
+use weir_host::wasm::Limits;
+
 use self::report::{Of, Report};
 use crate::{
     args::{self, Output},
@@ -27,7 +29,7 @@ use crate::{
 /// Usage and unreadable input ([`Exit::Usage`]), a host that does not start ([`Exit::Internal`]).
 pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
     let host = policies::host(&args.cache_dir)?;
-    let loaded = policies::load(&host, &args.policies, &args.settings)?;
+    let loaded = policies::load(&host, &args.policies, &args.settings, Limits::default())?;
     let report = plan(args, &loaded.policies)?;
     let exit = loaded.problems.iter().map(|p| p.exit).fold(report.exit(), Exit::max);
     let text = match args.output {

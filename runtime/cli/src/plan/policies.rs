@@ -44,25 +44,21 @@ pub fn host(cache_dir: &Path) -> anyhow::Result<Wasm> {
     Ok(Wasm::new(Config { cache_dir, compile_program, ..Config::default() })?)
 }
 
-/// Loads the policies of all slots.
+/// Loads the policies of all slots, each call of them within `limits`.
 ///
 /// # Errors
 /// Unreadable files, settings that the policy refuses, a slot named twice ([`Exit::Usage`]).
-pub fn load(host: &Wasm, files: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)]) -> anyhow::Result<Loaded> {
-    let files = by_slot("--policy", files)?;
-    let settings = by_slot("--settings", settings)?;
-    let mut problems = Vec::new();
-    let policies = Policies {
-        konnect_env: slot::<KonnectEnv>(host, &files, &settings, &mut problems)?,
-        conflict_resolution: slot::<ConflictResolution>(host, &files, &settings, &mut problems)?,
-    };
+pub fn load(host: &Wasm, files: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)], limits: Limits) -> anyhow::Result<Loaded> {
+    let mut loader =
+        Loader { host, limits, files: by_slot("--policy", files)?, settings: by_slot("--settings", settings)?, problems: Vec::new() };
+    let policies = Policies { konnect_env: loader.slot::<KonnectEnv>()?, conflict_resolution: loader.slot::<ConflictResolution>()? };
     // Nothing asks this slot yet; a file given for it is still checked.
-    if let Some(path) = files.get(&SlotName::PluginPackaging) {
-        file::<PluginPackaging>(host, path, read_settings::<PluginPackaging>(&settings)?, &mut problems)?;
-    } else if settings.contains_key(&SlotName::PluginPackaging) {
+    if let Some(path) = loader.files.get(&SlotName::PluginPackaging).copied() {
+        loader.file::<PluginPackaging>(path)?;
+    } else if loader.settings.contains_key(&SlotName::PluginPackaging) {
         return Err(Failure::usage("--settings plugin-packaging: no built-in policy serves this slot yet; name one with --policy").into());
     }
-    Ok(Loaded { policies, problems })
+    Ok(Loaded { policies, problems: loader.problems })
 }
 
 fn by_slot<'a>(flag: &str, pairs: &'a [(SlotName, PathBuf)]) -> anyhow::Result<BTreeMap<SlotName, &'a Path>> {
@@ -77,40 +73,45 @@ fn by_slot<'a>(flag: &str, pairs: &'a [(SlotName, PathBuf)]) -> anyhow::Result<B
 
 type Files<'a> = BTreeMap<SlotName, &'a Path>;
 
-fn read_settings<S: Slot>(settings: &Files<'_>) -> anyhow::Result<Value> {
-    settings.get(&S::NAME).map_or(Ok(Value::Null), |path| sources::settings(path))
+struct Loader<'a> {
+    host: &'a Wasm,
+    limits: Limits,
+    files: Files<'a>,
+    settings: Files<'a>,
+    problems: Vec<Problem>,
 }
 
-fn slot<S: Builtin + WasmSlot>(
-    host: &Wasm,
-    files: &Files<'_>,
-    settings: &Files<'_>,
-    problems: &mut Vec<Problem>,
-) -> anyhow::Result<Arc<dyn Policy<S>>> {
-    let settings = read_settings::<S>(settings)?;
-    match files.get(&S::NAME) {
-        Some(path) => file::<S>(host, path, settings, problems),
-        None => match host.builtin::<S>(settings, Limits::default()) {
+impl Loader<'_> {
+    fn settings<S: Slot>(&self) -> anyhow::Result<Value> {
+        self.settings.get(&S::NAME).map_or(Ok(Value::Null), |path| sources::settings(path))
+    }
+
+    fn slot<S: Builtin + WasmSlot>(&mut self) -> anyhow::Result<Arc<dyn Policy<S>>> {
+        match self.files.get(&S::NAME).copied() {
+            Some(path) => self.file::<S>(path),
+            None => match self.host.builtin::<S>(self.settings::<S>()?, self.limits) {
+                Ok(policy) => Ok(policy),
+                Err(LoadError::Settings(findings)) => Err(bad_settings(S::NAME, &findings)),
+                Err(LoadError::Policy(error)) => Err(anyhow::anyhow!("the built-in {} policy does not load: {error}", S::NAME)),
+            },
+        }
+    }
+
+    fn file<S: WasmSlot>(&mut self, path: &Path) -> anyhow::Result<Arc<dyn Policy<S>>> {
+        let settings = self.settings::<S>()?;
+        let bytes = sources::component(path)?;
+        let source = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
+        match self.host.load::<S>(&bytes, source.clone(), settings.clone(), self.limits) {
             Ok(policy) => Ok(policy),
             Err(LoadError::Settings(findings)) => Err(bad_settings(S::NAME, &findings)),
-            Err(LoadError::Policy(error)) => Err(anyhow::anyhow!("the built-in {} policy does not load: {error}", S::NAME)),
-        },
-    }
-}
-
-fn file<S: WasmSlot>(host: &Wasm, path: &Path, settings: Value, problems: &mut Vec<Problem>) -> anyhow::Result<Arc<dyn Policy<S>>> {
-    let bytes = sources::component(path)?;
-    let source = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
-    match host.load::<S>(&bytes, source.clone(), settings.clone(), Limits::default()) {
-        Ok(policy) => Ok(policy),
-        Err(LoadError::Settings(findings)) => Err(bad_settings(S::NAME, &findings)),
-        Err(LoadError::Policy(error)) => {
-            problems.push(Problem {
-                exit: weir_core::plan::Outcome::from(&error).into(),
-                message: format!("--policy {}={}: {error}", S::NAME, path.display()),
-            });
-            let identity = Identity { source, digest: hash::digest(&bytes), settings_digest: hash::digest_json(&settings) };
-            Ok(Arc::new(Broken { identity, error }))
+            Err(LoadError::Policy(error)) => {
+                self.problems.push(Problem {
+                    exit: weir_core::plan::Outcome::from(&error).into(),
+                    message: format!("--policy {}={}: {error}", S::NAME, path.display()),
+                });
+                let identity = Identity { source, digest: hash::digest(&bytes), settings_digest: hash::digest_json(&settings) };
+                Ok(Arc::new(Broken { identity, error }))
+            }
         }
     }
 }

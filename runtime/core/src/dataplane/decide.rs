@@ -273,10 +273,6 @@ async fn ask<S: Slot>(
         Ok(()) => Ok(answer),
         Err(why) => Err(PolicyError::BadOutput(why.into())),
     });
-    let outcome = match &answer {
-        Ok(_) => Outcome::Answered,
-        Err(error) => Outcome::from(error),
-    };
-    decided.asked(dp, S::NAME, policy.identity(), outcome);
+    decided.asked(dp, S::NAME, policy.identity(), Outcome::of(&answer));
     answer
 }

@@ -103,7 +103,7 @@ fn konnect(dp: &Validated<'_>, decided: &Decided) -> Option<Said> {
         }
         Konnect::Ready { .. } => {
             let outcome =
-                decided.policies.iter().find(|p| p.slot == crate::policy::SlotName::KonnectEnv).map(|p| format!("{:?}", p.outcome));
+                decided.policies.iter().find(|p| p.slot == crate::policy::SlotName::KonnectEnv).map(|p| p.outcome.as_str().to_owned());
             let message = "the konnect-env policy gave no usable answer; see PoliciesApplied";
             Some(say(
                 types::KONNECT_EXTENSION_APPLIED,
@@ -125,12 +125,12 @@ fn policies(decided: &Decided) -> Option<Said> {
     if decided.policies.is_empty() {
         return None;
     }
-    let failed = decided.policies.iter().find(|p| p.outcome != Outcome::Answered).map(|p| format!("{:?}", p.outcome));
+    let failed = decided.policies.iter().find(|p| p.outcome != Outcome::Answered).map(|p| p.outcome.as_str().to_owned());
     let held = decided.holds.iter().find(|h| h.reason == reasons::REJECTED || h.reason == reasons::HELD);
     let reason = failed.or_else(|| held.map(|h| h.reason.clone()));
     let Some(reason) = reason else { return Some(say(types::POLICIES_APPLIED, true, reasons::APPLIED, "")) };
     // All of them: one reason, but nothing is kept from the reader.
-    let outcomes: Vec<String> = decided.policies.iter().map(|p| format!("{:?}", p.outcome)).collect();
+    let outcomes: Vec<String> = decided.policies.iter().map(|p| p.outcome.as_str().to_owned()).collect();
     let of_policies = |h: &&Hold| h.reason == reasons::REJECTED || h.reason == reasons::HELD || outcomes.contains(&h.reason);
     Some(say(types::POLICIES_APPLIED, false, reason, join(decided.holds.iter().filter(of_policies))))
 }

@@ -7,5 +7,5 @@ mod observe;
 
 pub use self::{
     memo::{Memo, MemoSize, MemoStats},
-    observe::{Counters, Observe, Outcome, Snapshot},
+    observe::{Counters, Observe, Snapshot},
 };

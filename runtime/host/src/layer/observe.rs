@@ -9,63 +9,10 @@ use std::{
     time::Instant,
 };
 
-use weir_core::policy::{BoxFuture, Identity, Policy, PolicyError, Slot, SlotName};
-
-/// How a call ended. The names are metric labels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// With an accepted answer.
-    Answered,
-    /// With a refusal, which is an answer too.
-    Refused,
-    /// Over its time.
-    Deadline,
-    /// Over its memory.
-    Memory,
-    /// In a trap.
-    Trap,
-    /// Not at all.
-    Unavailable,
-    /// With an answer that breaks the rules.
-    BadOutput,
-    /// Because the artifact does not fit.
-    Incompatible,
-}
-
-impl Outcome {
-    /// All outcomes.
-    pub const ALL: [Self; 8] =
-        [Self::Answered, Self::Refused, Self::Deadline, Self::Memory, Self::Trap, Self::Unavailable, Self::BadOutput, Self::Incompatible];
-
-    /// The outcome of a result.
-    pub fn of<A>(result: &Result<A, PolicyError>) -> Self {
-        match result {
-            Ok(_) => Self::Answered,
-            Err(PolicyError::Refused(_)) => Self::Refused,
-            Err(PolicyError::Deadline { .. }) => Self::Deadline,
-            Err(PolicyError::Memory(_)) => Self::Memory,
-            Err(PolicyError::Trap(_)) => Self::Trap,
-            Err(PolicyError::Unavailable(_)) => Self::Unavailable,
-            Err(PolicyError::BadOutput(_)) => Self::BadOutput,
-            Err(PolicyError::Incompatible(_)) => Self::Incompatible,
-        }
-    }
-
-    /// Metric label; the same words as [`PolicyError::reason`].
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "Answered",
-            Self::Refused => "Refused",
-            Self::Deadline => "Deadline",
-            Self::Memory => "Memory",
-            Self::Trap => "Trap",
-            Self::Unavailable => "Unavailable",
-            Self::BadOutput => "BadOutput",
-            Self::Incompatible => "Incompatible",
-        }
-    }
-}
+use weir_core::{
+    plan::Outcome,
+    policy::{BoxFuture, Identity, Policy, PolicyError, Slot, SlotName},
+};
 
 /// Counters of all slots; share one among all policies of a process.
 #[derive(Debug, Default)]
