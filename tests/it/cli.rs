@@ -98,6 +98,7 @@ fn example() {
         ("KONG_INCREMENTAL_SYNC", "on".into()),
         ("KONG_CLUSTER_DP_LABELS", "env:staging,team:payments".into()),
         ("KONG_LOG_LEVEL", "debug".into()),
+        ("KONG_NGINX_WORKER_PROCESSES", "4".into()),
     ];
     for (name, value) in expected {
         assert_eq!(env.get(name), Some(&value), "{name}");
@@ -106,7 +107,7 @@ fn example() {
     assert_eq!(pod["containers"][1]["name"], "access-log-shipper");
     assert_eq!(pod["containers"][1]["args"][0], "--from");
     let asked: Vec<&str> = plan["policies"].as_array().unwrap().iter().map(|p| p["slot"].as_str().unwrap()).collect();
-    assert_eq!(asked, ["konnect-env"]);
+    assert_eq!(asked, ["konnect-env", "conflict-resolution"]);
     assert!(plan["policies"][0]["digest"].as_str().unwrap().starts_with("sha256:"));
     assert_eq!(plan["policies"][0]["source"], "builtin");
 }

@@ -47,10 +47,10 @@ use crate::keys;
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].status"),
-    validation = Rule::new(rules::IMAGE).message(rules::IMAGE_MESSAGE),
-    validation = Rule::new(rules::DATABASE).message(rules::DATABASE_MESSAGE),
-    validation = Rule::new(rules::FROZEN).message(rules::FROZEN_MESSAGE),
-    validation = Rule::new(rules::EXTENSION_NAMESPACE).message(rules::EXTENSION_NAMESPACE_MESSAGE)
+    validation = Rule::new(rules::IMAGE).message(rules::IMAGE_MESSAGE).field_path(".spec.deployment.podTemplateSpec.spec.containers"),
+    validation = Rule::new(rules::DATABASE).message(rules::DATABASE_MESSAGE).field_path(".spec.deployment.podTemplateSpec.spec.containers"),
+    validation = Rule::new(rules::FROZEN).message(rules::FROZEN_MESSAGE).field_path(".spec"),
+    validation = Rule::new(rules::EXTENSION_NAMESPACE).message(rules::EXTENSION_NAMESPACE_MESSAGE).field_path(".spec.extensions")
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(rules::EXTENSION_KIND).message(rules::EXTENSION_KIND_MESSAGE))]

@@ -131,7 +131,12 @@ fn wrong_type(kind: &TypeKind, found: &Value) -> String {
     let actual = type_of(found);
     let what = format!("expected {}, found {actual}", expected.join(" or "));
     let scalar = found.is_boolean() || found.is_number();
-    if scalar && expected.contains(&type_name("string")) { format!("{what}: quote it: \"{found}\"") } else { what }
+    match (scalar && expected.contains(&type_name("string")), found.is_f64()) {
+        (false, _) => what,
+        // `3.10` is the number 3.1: only the reader knows what was written.
+        (true, true) => format!("{what}: quote it as it is written"),
+        (true, false) => format!("{what}: quote it: \"{found}\""),
+    }
 }
 
 /// A JSON type for people.

@@ -84,12 +84,15 @@ impl Origin {
             return self.problem(ProblemKind::Yaml11Boolean, object, path, message);
         }
         match self.node.word(path) {
-            Some(word) if boolean => {
+            // Only where a text is expected is the word the cure.
+            Some(word) if boolean && (message.contains("a text") || kind != ProblemKind::Schema) => {
                 let message = format!("kubectl reads the unquoted `{word}` as a boolean: quote it: \"{word}\"");
                 self.problem(ProblemKind::Yaml11Boolean, object, path, message)
             }
             Some(word) => {
-                let message = format!("{message} (kubectl reads the unquoted `{word}` as this number)");
+                let what = message.split(": quote it").next().unwrap_or_default();
+                let cure = if what.len() < message.len() { format!(": quote it: \"{word}\"") } else { String::new() };
+                let message = format!("{what} (kubectl reads the unquoted `{word}` as this value){cure}");
                 self.problem(kind, object, path, message)
             }
             None => self.problem(kind, object, path, message),

@@ -6,16 +6,19 @@ use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::Obje
 use kube::Resource;
 use serde_json::Value;
 use weir_api::{
-    dataplane::DataPlane,
+    dataplane::{DataPlane, DataPlaneStatus},
+    keys,
     konnect_extension::KonnectExtension,
     manifest::{Objects, Problem, Schemas, Sourced},
 };
 use weir_core::{
     dataplane::snapshot::{Child, Children, ForeignName, Lookup, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
     hash, names,
-    plan::ChildKind,
+    plan::{Change, ChildKind, Plan},
+    policy::{Finding, Severity},
 };
 
+use super::report::Of;
 use crate::args;
 
 /// Name of the Secret with the cluster CA (facts/kong-operator.md 0.2).
@@ -29,12 +32,42 @@ pub struct World<'a> {
     pub desired: &'a Objects,
     /// What is there.
     pub observed: &'a Objects,
+    /// Names that DataPlanes planned before this one take, by namespace: a later one meets them as a stranger's.
+    pub planned: BTreeSet<(String, ForeignName)>,
+}
+
+/// An object whose kind or group is one of ours but for a slip: in a cluster nothing would ever happen to it.
+#[must_use]
+pub fn near_miss(object: &Value) -> Option<Of<Finding>> {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (kind, group) = (text("kind"), text("apiVersion").split('/').next().unwrap_or_default());
+    let ours = ["DataPlane", "KonnectExtension", "KongPluginInstallation"];
+    let right_kind = ours.into_iter().find(|k| k.eq_ignore_ascii_case(kind))?;
+    let served = group == keys::GATEWAY_OPERATOR_GROUP || group == keys::KONNECT_GROUP;
+    // Another vendor's kind may have one of our names.
+    if !group.contains("konghq") || (served && right_kind == kind) {
+        return None;
+    }
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let message = format!("no such kind: is {right_kind} of group {} meant?", keys::GATEWAY_OPERATOR_GROUP);
+    let what = Finding { severity: Severity::Error, code: "InvalidObject".into(), path: "kind".into(), message };
+    Some(Of { object: format!("{kind} {name}"), what })
 }
 
 impl World<'_> {
     /// The observed object of the same name.
     fn live(&self, data_plane: &DataPlane) -> Option<&DataPlane> {
         find(&self.observed.data_planes, &data_plane.metadata)
+    }
+
+    /// Remembers the names that a plan takes.
+    pub fn take_names(&mut self, namespace: &str, plan: &Plan<DataPlaneStatus>) {
+        let names = plan.changes.iter().filter_map(|change| match change {
+            Change::Apply { object, first: true } => Some((object.kind(), object.meta().name.clone()?)),
+            Change::MintCertificate(request) => Some((ChildKind::Secret, request.metadata.name.clone()?)),
+            Change::Apply { first: false, .. } | Change::Delete(_) | Change::RemoveAnnotation { .. } => None,
+        });
+        self.planned.extend(names.map(|(kind, name)| (namespace.to_owned(), ForeignName { kind, name, leaving: false })));
     }
 
     /// Rules that compare with the live object.
@@ -57,6 +90,7 @@ impl World<'_> {
         if let Some(live) = self.live(&data_plane) {
             data_plane.metadata.uid.clone_from(&live.metadata.uid);
             data_plane.metadata.generation = live.metadata.generation;
+            data_plane.metadata.deletion_timestamp.clone_from(&live.metadata.deletion_timestamp);
             data_plane.status.clone_from(&live.status);
         }
         let namespace = data_plane.metadata.namespace.clone().unwrap_or_default();
@@ -139,6 +173,7 @@ impl World<'_> {
             .filter(|c| owner.owns_certificate(c))
             .map(|c| Child { object: c.clone(), answered: None })
             .collect();
+        children.foreign.extend(self.planned.iter().filter(|(place, _)| place == namespace).map(|(_, name)| name.clone()));
         children.replica_sets = o
             .replica_sets
             .iter()

@@ -5,7 +5,7 @@ pub mod policies;
 pub mod report;
 mod sources;
 
-use std::{io::Write, path::Path};
+use std::{collections::BTreeSet, io::Write, path::Path};
 
 use futures::executor::block_on;
 use weir_api::manifest::{self, Loaded, Problem, Schemas};
@@ -51,9 +51,11 @@ pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
 /// When an input cannot be read at all.
 pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
     let schemas = Schemas::new(&weir_api::crds::all()).map_err(|error| anyhow::anyhow!("our own CRDs do not compile: {error}"))?;
+    let lenient = Schemas::new(&[]).map_err(|error| anyhow::anyhow!("no schema does not compile: {error}"))?;
     let desired = manifest::load(sources::read(&args.filenames)?, &schemas, &args.namespace);
     let observed = match &args.observed {
-        Some(dir) => manifest::load(sources::read(std::slice::from_ref(dir))?, &schemas, &args.namespace),
+        // What is live is live, whatever our version of the schema says of it.
+        Some(dir) => manifest::load(sources::read(std::slice::from_ref(dir))?, &lenient, &args.namespace),
         None => Loaded::default(),
     };
     let mut report = Report::default();
@@ -63,7 +65,12 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
     if desired.objects.is_empty() && desired.problems.is_empty() {
         return Err(Failure::usage("the manifests contain no object: name files with -f, or pipe them to `-f -`").into());
     }
-    let world = gather::World { args, desired: &desired.objects, observed: &observed.objects };
+    for object in desired.objects.others.iter().filter_map(|o| gather::near_miss(&o.object)) {
+        report.ends(Exit::Held);
+        report.held.push(format!("{}: {}", object.object, object.what.message));
+        report.findings.push(object);
+    }
+    let mut world = gather::World { args, desired: &desired.objects, observed: &observed.objects, planned: BTreeSet::new() };
     for data_plane in &desired.objects.data_planes {
         let transition = world.transition_problems(&schemas, data_plane);
         if !transition.is_empty() {
@@ -73,6 +80,7 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
         let snapshot = world.snapshot(&data_plane.object);
         let plan = block_on(dataplane::reconcile(&snapshot, policies, &Sealing::Open));
         let meta = &data_plane.object.metadata;
+        world.take_names(meta.namespace.as_deref().unwrap_or_default(), &plan);
         report.add(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default(), plan);
     }
     Ok(report)
@@ -111,6 +119,9 @@ fn summary(err: &mut impl Write, report: &Report, quiet: bool) {
         let _ = writeln!(err, "weir plan: {line}");
     }
     if !quiet {
+        if report.statuses.is_empty() {
+            let _ = writeln!(err, "weir plan: the manifests contain no DataPlane that can be planned");
+        }
         let (objects, planned, deletions) = (report.objects.len(), report.statuses.len(), report.deletions.len());
         let _ = writeln!(
             err,

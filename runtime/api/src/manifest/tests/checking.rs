@@ -69,7 +69,7 @@ fn values_are_explained() {
         ("share: 0", "share: 0 is too small: more than 0 is needed"),
         ("share: 1.5", "share: 1.5 is too large: at most 1 is allowed"),
         ("share: x", "share: expected a number, found a text"),
-        ("target: 1.5", "target: expected an integer or a text, found a number: quote it: \"1.5\""),
+        ("target: 1.5", "target: expected an integer or a text, found a number: quote it as it is written"),
         ("since: yesterday", "since: `yesterday` is no time: write it like 2026-01-31T12:00:00Z"),
         ("hosts: [a, a]", "hosts: has the same element twice: remove one"),
         ("deployment: {replicas: 2147483648}", "deployment.replicas: 2147483648 is too large: at most 2147483647 is allowed"),
@@ -111,7 +111,7 @@ fn words_of_yaml_1_1_are_explained() {
     let named = gateway("on: 1");
     assert_eq!(named[0].kind, ProblemKind::Yaml11Boolean);
     assert!(named[0].message.ends_with("quote it: \"on\""), "{}", named[0].message);
-    assert!(refused("timeout: 010").ends_with("(kubectl reads the unquoted `010` as this number)"));
+    assert!(refused("timeout: 010").ends_with("(kubectl reads the unquoted `010` as this value): quote it: \"010\""));
     assert_eq!(gateway("mode: true")[0].kind, ProblemKind::Schema, "true is a boolean to everybody");
 }
 

@@ -274,6 +274,6 @@ fn collection_tag(tag: Option<&Tag>, own: &str, position: Position) -> Result<()
     match tag.map(core_tag) {
         None | Some(None) => Ok(()),
         Some(Some(name)) if name == own => Ok(()),
-        Some(Some(name)) => Err(YamlError::unreadable(position, format!("tag `{name}` is not read here: remove it"))),
+        Some(Some(_)) => Err(YamlError::unreadable(position, "this tag is not read here: remove it, or quote a text that begins with `!`")),
     }
 }

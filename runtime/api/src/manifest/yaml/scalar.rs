@@ -45,7 +45,10 @@ pub(super) fn tagged(tag: &str, text: &str) -> Result<Scalar, String> {
         return Ok(Scalar::plain(text));
     }
     if !matches!(tag, "int" | "float" | "bool" | "null") {
-        return Err(format!("tag `!!{tag}` is not read: use !!str, !!int, !!float, !!bool, !!null or no tag"));
+        // The tag is not repeated: an unquoted password that begins with `!` is one.
+        return Err(
+            "this tag is not read: quote the text if it begins with `!`, or use !!str, !!int, !!float, !!bool, !!null or no tag".into()
+        );
     }
     let scalar = plain(text)?;
     let value = &scalar.value;
@@ -55,7 +58,7 @@ pub(super) fn tagged(tag: &str, text: &str) -> Result<Scalar, String> {
         "bool" => value.is_boolean(),
         _ => value.is_null(),
     };
-    if fits { Ok(scalar) } else { Err(format!("`{text}` is not a value of tag `!!{tag}`: remove the tag")) }
+    if fits { Ok(scalar) } else { Err(format!("this is not a value of tag `!!{tag}`: remove the tag")) }
 }
 
 fn number(text: &str) -> Option<Scalar> {

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::EnvVar;
 
-/// Orders variables. Names are unique. References in a circle are left in the order of names: Kubernetes leaves them unexpanded.
+/// Longest name that a reference is searched for, bytes.
+const MAX_NAME: usize = 257;
+
+/// Orders variables. Names are unique. References in a circle end somewhere in it: Kubernetes leaves
+/// one of them unexpanded whatever the order.
 #[must_use]
 pub fn order(env: Vec<EnvVar>) -> Vec<EnvVar> {
     let by_name: BTreeMap<String, EnvVar> = env.into_iter().map(|var| (var.name.clone(), var)).collect();
@@ -49,7 +53,8 @@ fn references(value: &str) -> Vec<&str> {
     while let Some(at) = rest.find('$') {
         let after = rest.get(at + 1..).unwrap_or_default();
         if let Some(inner) = after.strip_prefix('(') {
-            if let Some(end) = inner.find(')') {
+            // A name is at most 256 bytes; looking further would make hostile values quadratic.
+            if let Some(end) = inner.bytes().take(MAX_NAME).position(|byte| byte == b')') {
                 found.extend(inner.get(..end));
             }
             rest = inner;

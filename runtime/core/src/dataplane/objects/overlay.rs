@@ -101,7 +101,7 @@ fn probe(ours: &mut Option<Probe>, theirs: &mut Option<Probe>) {
 fn lifecycle(ours: Option<&mut Lifecycle>, theirs: Option<&Lifecycle>) {
     let (Some(ours), Some(theirs)) = (ours, theirs) else { return };
     let replace = |our: &mut Option<LifecycleHandler>, their: &Option<LifecycleHandler>| {
-        if their.is_some() {
+        if their.as_ref().is_some_and(|handler| *handler != LifecycleHandler::default()) {
             *our = None;
         }
     };

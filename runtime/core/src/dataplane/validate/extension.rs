@@ -52,7 +52,7 @@ pub(crate) fn check(snapshot: &Snapshot) -> Konnect {
             return Konnect::Blocked {
                 reason: reasons::INVALID_EXTENSION,
                 message: format!(
-                    "spec.extensions[0]: KonnectExtension {namespace}/{} does not exist: create it or remove the reference",
+                    "spec.extensions[0]: KonnectExtension {namespace}/{} does not exist or was refused: create or mend it, or remove the reference",
                     reference.name
                 ),
             };

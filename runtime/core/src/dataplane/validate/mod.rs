@@ -4,6 +4,7 @@ mod extension;
 mod network;
 mod pod;
 mod scaling;
+mod unions;
 
 use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use weir_api::{dataplane::DataPlaneSpec, keys};
@@ -129,6 +130,7 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     let name = meta.name.clone().unwrap_or_default();
     let uid = meta.uid.clone().unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name));
     let existing = snapshot.data_plane.status.as_ref().and_then(|s| s.selector.clone());
+    let existing = existing.filter(|s| weir_api::names::is_label_value(s) && !s.is_empty());
     // A Deployment's selector is immutable: a lost status must not change it.
     let selector = existing
         .or_else(|| live_selector(snapshot))

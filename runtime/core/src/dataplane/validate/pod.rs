@@ -10,7 +10,7 @@ use weir_api::{names, quantity};
 
 use super::{
     super::objects::{konnect_certificate, proxy},
-    Konnect, PROXY, Report, Validated,
+    Konnect, PROXY, Report, Validated, unions,
 };
 use crate::{
     image::{self, ImageVersion},
@@ -18,7 +18,7 @@ use crate::{
     policy::Severity,
 };
 
-const SPEC: &str = "spec.deployment.podTemplateSpec.spec";
+pub(super) const SPEC: &str = "spec.deployment.podTemplateSpec.spec";
 /// Volumes that this pod gets from the operator: a mount may name them. What a policy will bring is not known yet; a mount of a volume that
 /// it does not bring is dropped with a finding (`conflicts::settle`).
 fn generated_volumes(validated: &Validated<'_>) -> Vec<&'static str> {
@@ -64,7 +64,13 @@ pub(crate) fn check(validated: &Validated<'_>, report: &mut Report) {
     for (path, container) in all_containers(spec) {
         check_container(&format!("{SPEC}.{path}"), container, &known, report);
     }
+    unions::check(spec, report);
     check_database(spec, report);
+    if proxy::hardened(validated) && validated.proxy().and_then(|c| c.security_context.as_ref()).is_some_and(|s| s.privileged == Some(true))
+    {
+        let path = format!("{SPEC}.containers[name={PROXY}].securityContext.privileged");
+        report.problem(HeldPart::PodTemplate, path, "contradicts spec.deployment.hardened: remove one of them");
+    }
 }
 
 fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (String, &Container)> {
@@ -107,6 +113,7 @@ fn check_metadata(meta: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::
 }
 
 fn check_container(path: &str, container: &Container, volumes: &BTreeSet<&str>, report: &mut Report) {
+    unions::check_container(path, container, report);
     if !names::is_dns_label(&container.name) {
         report.problem(HeldPart::PodTemplate, format!("{path}.name"), format!("{:?} is no DNS label", container.name));
     }

@@ -43,6 +43,8 @@ pub(crate) fn check(spec: &DataPlaneSpec, report: &mut Report) {
 fn is_count(value: &IntOrString) -> bool {
     match value {
         IntOrString::Int(number) => *number >= 0,
-        IntOrString::String(text) => text.strip_suffix('%').is_some_and(|n| n.parse::<u32>().is_ok_and(|n| n <= 100)),
+        IntOrString::String(text) => {
+            text.strip_suffix('%').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()) && n.parse::<u32>().is_ok_and(|n| n <= 100))
+        }
     }
 }
