@@ -8,7 +8,7 @@ use weir_policy_sdk::{
 /// Most parties that a message names.
 const MAX_NAMED: usize = 5;
 /// Longest name in a message, bytes.
-const MAX_NAME: usize = 80;
+const MAX_NAME: usize = 120;
 
 /// The field that a finding is about.
 pub(crate) fn path(conflict: &Conflict) -> String {
