@@ -3,14 +3,14 @@
 use serde_json::Value;
 use weir_api::{keys, quantity};
 
-use crate::{hash, plan::Object};
+use crate::plan::Object;
 
 /// Stamps an object with the hash of what is sent (annotation `weir.dev/applied`) and returns the hash.
 pub fn stamp(object: &mut Object) -> String {
     if let Some(annotations) = object.meta_mut().annotations.as_mut() {
         annotations.remove(keys::APPLIED);
     }
-    let applied = hash::digest_json(&object.to_json());
+    let applied = object.digest();
     object.meta_mut().annotations.get_or_insert_default().insert(keys::APPLIED.into(), applied.clone());
     applied
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::{
     events::Event,
+    hash,
     policy::{Finding, PolicyError, SlotName},
 };
 
@@ -101,6 +102,18 @@ impl Object {
             Self::HorizontalPodAutoscaler(o) => &mut o.metadata,
             Self::PodDisruptionBudget(o) => &mut o.metadata,
             Self::Certificate(o) => &mut o.metadata,
+        }
+    }
+
+    /// Digest of what is sent. Of the typed object: a tree of JSON values in between would cost more than the hash.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        match self {
+            Self::Service(o) => hash::digest_json(o),
+            Self::Deployment(o) => hash::digest_json(o),
+            Self::HorizontalPodAutoscaler(o) => hash::digest_json(o),
+            Self::PodDisruptionBudget(o) => hash::digest_json(o),
+            Self::Certificate(o) => hash::digest_json(&(&o.metadata, &o.spec)),
         }
     }
 

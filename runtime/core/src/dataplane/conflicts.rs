@@ -156,7 +156,8 @@ fn grouped<T: Part>(layers: &[Layer<T>]) -> BTreeMap<&str, Vec<&Layer<T>>> {
 }
 
 fn conflict<T: Part>(subject: &str, group: &[&Layer<T>]) -> Option<Conflict> {
-    let strongest = group.first()?;
+    // One party: the usual case, and no reason to write anything out.
+    let [strongest, _, ..] = group else { return None };
     let value = strongest.item.to_value();
     let next = group.iter().find(|l| l.origin != strongest.origin).filter(|_| strongest.origin == Origin::User);
     let mut rivals = group.iter().skip(1).filter(|l| l.origin == strongest.origin).chain(next);
