@@ -90,11 +90,16 @@ fn lives(secret: &SecretFacts, now: Timestamp, margin_seconds: i64) -> bool {
     now.checked_add(SignedDuration::from_secs(margin_seconds)).is_ok_and(|limit| limit < end)
 }
 
+/// Secrets of ours that hold an admin certificate.
+fn certificates<'a>(dp: &'a Validated<'_>) -> impl Iterator<Item = &'a SecretFacts> {
+    let labelled = |s: &&SecretFacts| s.metadata.labels.as_ref().is_some_and(|l| l.contains_key(keys::SERVICE_SECRET));
+    dp.snapshot.children.secrets.iter().filter(labelled)
+}
+
 /// Whether this Secret is a certificate of ours that nears its end.
 #[must_use]
 pub fn ends(dp: &Validated<'_>, secret: &str) -> bool {
-    let labelled = |s: &&SecretFacts| s.metadata.labels.as_ref().is_some_and(|l| l.contains_key(keys::SERVICE_SECRET));
-    let mine = dp.snapshot.children.secrets.iter().filter(labelled).find(|s| s.metadata.name.as_deref() == Some(secret));
+    let mine = certificates(dp).find(|s| s.metadata.name.as_deref() == Some(secret));
     mine.is_some_and(|s| !lives(s, dp.snapshot.now, dp.snapshot.operator.certificate_margin_seconds))
 }
 
@@ -103,6 +108,5 @@ pub fn ends(dp: &Validated<'_>, secret: &str) -> bool {
 pub fn unused(dp: &Validated<'_>, in_force: &[&str]) -> Vec<SecretFacts> {
     let children = &dp.snapshot.children;
     let used = |name: &str| in_force.contains(&name) || children.replica_sets.iter().any(|r| r.secrets.contains(name));
-    let labelled = |s: &&SecretFacts| s.metadata.labels.as_ref().is_some_and(|l| l.contains_key(keys::SERVICE_SECRET));
-    children.secrets.iter().filter(labelled).filter(|s| s.metadata.name.as_deref().is_some_and(|n| !used(n))).cloned().collect()
+    certificates(dp).filter(|s| s.metadata.name.as_deref().is_some_and(|n| !used(n))).cloned().collect()
 }

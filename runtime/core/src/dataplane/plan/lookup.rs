@@ -3,6 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use k8s_openapi::{
+    Metadata,
     api::{apps::v1::Deployment, core::v1::Service},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
@@ -137,10 +138,21 @@ fn service(dp: &Validated<'_>, service_type: &str) -> Name {
     planned(dp, ChildKind::Service, names::child(&format!("dataplane-{service_type}-"), &dp.name), &leaving)
 }
 
-/// Name of the autoscaler and of the disruption budget: the DataPlane's, which every object of these kinds may have.
+/// The live autoscaler or disruption budget, the oldest of several, and its name: a new one has the DataPlane's, which every object of these
+/// kinds may have.
 #[must_use]
-pub fn same_name(dp: &Validated<'_>, kind: ChildKind, leaving: &[&ObjectMeta]) -> Name {
-    planned(dp, kind, dp.name.clone(), leaving)
+pub fn same_named<'a, T: Metadata<Ty = ObjectMeta>>(
+    dp: &Validated<'_>,
+    kind: ChildKind,
+    all: &'a [Child<T>],
+) -> (Option<&'a Child<T>>, Name) {
+    let metas = || all.iter().map(|c| c.object.metadata());
+    if let Some(name) = by_age(metas()).first().and_then(|m| m.name.clone()) {
+        let live = all.iter().find(|c| !is_leaving(c.object.metadata()) && c.object.metadata().name.as_ref() == Some(&name));
+        return (live, Name::Use(name));
+    }
+    let leaving: Vec<&ObjectMeta> = metas().filter(|m| is_leaving(m)).collect();
+    (None, planned(dp, kind, dp.name.clone(), &leaving))
 }
 
 fn planned(dp: &Validated<'_>, kind: ChildKind, name: String, leaving: &[&ObjectMeta]) -> Name {

@@ -174,13 +174,7 @@ fn ingress(dp: &Validated<'_>, wanted: &mut Wanted) {
 
 fn scaling(dp: &Validated<'_>, deployment: &str, wanted: &mut Wanted) {
     let Some(options) = autoscaler::options(dp).filter(|_| !dp.holds(HeldPart::Autoscaler)) else { return };
-    let all = &dp.snapshot.children.autoscalers;
-    let oldest = lookup::by_age(all.iter().map(|c| &c.object.metadata)).first().and_then(|m| m.name.clone());
-    let live = all.iter().find(|c| oldest.is_some() && c.object.metadata.name == oldest);
-    let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
-    let name = live
-        .and_then(|c| c.object.metadata.name.clone())
-        .map_or_else(|| lookup::same_name(dp, ChildKind::HorizontalPodAutoscaler, &leaving), Name::Use);
+    let (live, name) = lookup::same_named(dp, ChildKind::HorizontalPodAutoscaler, &dp.snapshot.children.autoscalers);
     if let Some(name) = wanted.name(HeldPart::Autoscaler, ChildKind::HorizontalPodAutoscaler, &name) {
         wanted.apply(Object::HorizontalPodAutoscaler(Box::new(autoscaler::build(dp, name, deployment, options))), live);
     }
@@ -188,13 +182,7 @@ fn scaling(dp: &Validated<'_>, deployment: &str, wanted: &mut Wanted) {
 
 fn budget(dp: &Validated<'_>, wanted: &mut Wanted) {
     let Some(options) = disruption_budget::options(dp).filter(|_| !dp.holds(HeldPart::DisruptionBudget)) else { return };
-    let all = &dp.snapshot.children.disruption_budgets;
-    let oldest = lookup::by_age(all.iter().map(|c| &c.object.metadata)).first().and_then(|m| m.name.clone());
-    let live = all.iter().find(|c| oldest.is_some() && c.object.metadata.name == oldest);
-    let leaving: Vec<_> = all.iter().map(|c| &c.object.metadata).filter(|m| m.deletion_timestamp.is_some()).collect();
-    let name = live
-        .and_then(|c| c.object.metadata.name.clone())
-        .map_or_else(|| lookup::same_name(dp, ChildKind::PodDisruptionBudget, &leaving), Name::Use);
+    let (live, name) = lookup::same_named(dp, ChildKind::PodDisruptionBudget, &dp.snapshot.children.disruption_budgets);
     if let Some(name) = wanted.name(HeldPart::DisruptionBudget, ChildKind::PodDisruptionBudget, &name) {
         wanted.apply(Object::PodDisruptionBudget(Box::new(disruption_budget::build(dp, name, options))), live);
     }
