@@ -98,6 +98,12 @@ struct Expect {
     messages: Vec<String>,
     #[serde(default)]
     deletions: Vec<String>,
+    /// Children of Kong's operator that are taken over.
+    #[serde(default)]
+    takeovers: Vec<String>,
+    /// Reasons of events that must be there.
+    #[serde(default)]
+    events: Vec<String>,
     /// Environment of the proxy container: a value, or null for "is not there".
     #[serde(default)]
     env: BTreeMap<String, Option<String>>,
@@ -285,14 +291,20 @@ fn check_manifests(expect: &Expect, exit: u8, output: &Value, failures: &mut Vec
     for message in expect.messages.iter().filter(|m| !said.contains(m.as_str())) {
         failures.push(format!("nothing says {message:?}: {said}"));
     }
-    let deletions: Vec<String> = output["deletions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|d| format!("{} {}", d["kind"].as_str().unwrap(), d["name"].as_str().unwrap()))
-        .collect();
-    if deletions != expect.deletions {
-        failures.push(format!("deletions {deletions:?}, expected {:?}", expect.deletions));
+    for (list, wanted) in [("deletions", &expect.deletions), ("takeovers", &expect.takeovers)] {
+        let found: Vec<String> = output[list]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|d| format!("{} {}", d["kind"].as_str().unwrap(), d["name"].as_str().unwrap()))
+            .collect();
+        if found != *wanted {
+            failures.push(format!("{list} {found:?}, expected {wanted:?}"));
+        }
+    }
+    let reasons: Vec<&str> = output["events"].as_array().unwrap().iter().filter_map(|e| e["reason"].as_str()).collect();
+    for reason in expect.events.iter().filter(|reason| !reasons.contains(&reason.as_str())) {
+        failures.push(format!("no event {reason}; there are {reasons:?}"));
     }
     check_env(expect, objects, failures);
 }

@@ -1,4 +1,5 @@
-//! One binary for everything that needs more than one crate: case directories, properties, hostile guests, the command line.
+//! One binary for everything that needs more than one crate: case directories, properties, hostile guests, the command line, and the
+//! operator against a real API server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,16 +12,25 @@
 mod cases;
 mod cli;
 mod hostile;
+mod kube;
 mod properties;
 mod support;
 
+use std::process::ExitCode;
+
 use libtest_mimic::Arguments;
 
-fn main() {
+fn main() -> ExitCode {
+    if let Some(code) = kube::as_weir() {
+        return code;
+    }
     let args = Arguments::from_args();
     let mut tests = cases::tests();
     tests.extend(properties::tests());
     tests.extend(hostile::tests());
     tests.extend(cli::tests());
-    libtest_mimic::run(&args, tests).exit();
+    tests.extend(kube::tests());
+    let conclusion = libtest_mimic::run(&args, tests);
+    kube::tear_down();
+    conclusion.exit_code()
 }

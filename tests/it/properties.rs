@@ -163,7 +163,9 @@ fn apply(snapshot: &Snapshot, plan: &DataPlanePlan) -> Snapshot {
                 keys: BTreeMap::new(),
             }),
             Change::Delete(target) => panic!("nothing is there to delete: {target:?}"),
-            Change::RemoveAnnotation { key } => panic!("no annotation was given: {key}"),
+            Change::TakeOver(target) => panic!("nothing of Kong's operator is there: {target:?}"),
+            Change::SetFinalizer { key, .. } => panic!("a DataPlane has no finalizer: {key}"),
+            Change::SetAnnotation { key, .. } | Change::RemoveAnnotation { key } => panic!("no annotation was given: {key}"),
         }
     }
     next

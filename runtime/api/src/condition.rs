@@ -19,6 +19,8 @@ pub mod types {
     pub const POLICIES_APPLIED: &str = "PoliciesApplied";
     /// True while a change of the pods waits for its owner's word.
     pub const ROLLOUT_HELD: &str = "RolloutHeld";
+    /// Whether a DataPlane uses an extension, which then cannot go.
+    pub const IN_USE: &str = "InUse";
 }
 
 /// Why a condition is what it is.
@@ -62,4 +64,12 @@ pub mod reasons {
     pub const NOT_SUPPORTED: &str = "NotSupported";
     /// No change waits.
     pub const NOTHING_HELD: &str = "NothingHeld";
+    /// The pods stay as Kong's operator left them until their owner changes something or approves the difference.
+    pub const TAKEOVER: &str = "Takeover";
+    /// Kong's operator still runs: nothing of its children is touched.
+    pub const KONG_OPERATOR_LIVE: &str = "KongOperatorLive";
+    /// A DataPlane names the extension.
+    pub const IN_USE: &str = "InUse";
+    /// Nobody names the extension.
+    pub const NOT_IN_USE: &str = "NotInUse";
 }

@@ -47,6 +47,8 @@ pub const PROMOTE_WHEN_READY: &str = "gateway-operator.konghq.com/promote-when-r
 pub const SERVICE_SELECTOR_OVERRIDE: &str = "gateway-operator.konghq.com/service-selector-override";
 /// Finalizer Kong Operator leaves on a DataPlane's Services, Deployments and Secrets so that they outlive their owner's deletion request.
 pub const WAIT_FOR_OWNER: &str = "gateway-operator.konghq.com/wait-for-owner";
+/// Finalizer on a KonnectExtension that a DataPlane uses: without it the pods could lose the certificate they run with.
+pub const EXTENSION_IN_USE: &str = "gateway-operator.konghq.com/extension-in-use";
 /// Annotation on a certificate Secret: when the certificate in it ends, as an RFC 3339 time.
 pub const CERT_EXPIRES_AT: &str = "konghq.com/cert-expires-at";
 /// Label a Secret needs to be seen at all: `"true"` for users' Secrets, `"internal"` for generated ones.
@@ -62,6 +64,13 @@ pub const ROLLOUT: &str = "weir.dev/rollout";
 pub const APPROVED_ROLLOUT: &str = "weir.dev/approved-rollout";
 /// Annotation on a DataPlane: `"true"` stops every write besides its status.
 pub const PAUSED: &str = "weir.dev/paused";
+/// Annotation on any object of ours: a new value asks for a pass at once, without waiting for a backoff.
+pub const CHECK_AT: &str = "weir.dev/check-at";
+/// Annotation on any object of ours: the value of [`CHECK_AT`] that was last answered by a pass.
+pub const CHECKED_AT: &str = "weir.dev/checked-at";
+/// Annotation on a Deployment: generation its DataPlane had when the Deployment was taken over from Kong Operator. Until the DataPlane
+/// itself changes, the pods stay as they were.
+pub const TAKEOVER_GENERATION: &str = "weir.dev/takeover-generation";
 /// Annotation on a token-free KonnectExtension: replaces the control plane id in the host names of Konnect's endpoints.
 pub const ENDPOINT_PREFIX: &str = "weir.dev/endpoint-prefix";
 /// Annotation on a token-free KonnectExtension: the sort of control plane, for example `ControlPlane` or `K8SIngressController`.
@@ -98,6 +107,10 @@ mod tests {
             ROLLOUT,
             APPROVED_ROLLOUT,
             PAUSED,
+            CHECK_AT,
+            CHECKED_AT,
+            TAKEOVER_GENERATION,
+            EXTENSION_IN_USE,
             ENDPOINT_PREFIX,
             CLUSTER_TYPE,
             KONNECT_CERTIFICATE_DIGEST,

@@ -9,3 +9,4 @@ pub mod manifest;
 pub mod names;
 pub mod plugin_installation;
 pub mod quantity;
+pub mod rbac;

@@ -22,6 +22,9 @@ pub enum Command {
     /// The reconcile path is the operator's own, policies and limits included.
     #[command(after_help = PLAN_HELP)]
     Plan(Box<Plan>),
+    /// Run the operator: DataPlanes and KonnectExtensions of a cluster converge.
+    #[command(after_help = crate::operator::HELP)]
+    Operator(Box<crate::operator::Args>),
     /// Print the CustomResourceDefinitions.
     Crds(Crds),
     /// Print a completion script for a shell.
@@ -110,7 +113,7 @@ pub enum Output {
     Json,
 }
 
-fn slot_file(text: &str) -> Result<(SlotName, PathBuf), String> {
+pub(crate) fn slot_file(text: &str) -> Result<(SlotName, PathBuf), String> {
     let slots = || SlotName::ALL.map(SlotName::as_str).join(", ");
     let (slot, file) = text.split_once('=').ok_or_else(|| format!("write SLOT=FILE, with one of the slots {}", slots()))?;
     let slot = SlotName::parse(slot).ok_or_else(|| format!("no slot {slot:?}; there are {}", slots()))?;
@@ -120,12 +123,12 @@ fn slot_file(text: &str) -> Result<(SlotName, PathBuf), String> {
     Ok((slot, file.into()))
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).ok_or_else(|| "write KEY=VALUE".into())
 }
 
 /// `$XDG_CACHE_HOME/weir`, else `~/.cache/weir`, else nothing.
-fn default_cache() -> PathBuf {
+pub(crate) fn default_cache() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
     base.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
         .map(|base| base.join("weir"))

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod exit;
+pub mod operator;
 pub mod plan;
 
 use std::{io::Write, process::ExitCode};
@@ -18,6 +19,7 @@ use self::{
 pub fn run(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Plan(args) => plan::run(&args),
+        Command::Operator(args) => operator::run(&args),
         Command::Crds(args) => crds(args),
         Command::Completion { shell } => {
             let mut out = Vec::new();

@@ -4,12 +4,14 @@
 //! awaits, and only policies. There is no clock, no I/O, no randomness here: time is a field of the snapshot, effects are
 //! variants of [`plan::Change`] that the shell carries out.
 
+mod conditions;
 pub mod dataplane;
 pub mod decisions;
 pub mod events;
 pub mod hash;
 pub mod image;
 pub mod konnect;
+pub mod konnect_extension;
 pub mod live;
 pub mod names;
 pub mod plan;

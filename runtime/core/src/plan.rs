@@ -6,6 +6,7 @@ use k8s_openapi::api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use weir_api::keys;
 
 use crate::{
     events::Event,
@@ -197,11 +198,38 @@ pub enum Change {
     MintCertificate(Box<CertificateRequest>),
     /// Delete a child that is ours and not wanted.
     Delete(Target),
+    /// Hand another manager's entries in `metadata.managedFields` of a child to ours, and strip the finalizer that Kong's operator leaves.
+    /// Comes before the Apply of that child: without it, fields we no longer send would stay for ever in the former manager's name.
+    TakeOver(Target),
+    /// Add a finalizer to the object of the pass, or remove it.
+    SetFinalizer {
+        /// The finalizer.
+        key: String,
+        /// Whether it has to be there.
+        present: bool,
+    },
+    /// Write an annotation on the object of the pass (an answer to a one-time instruction).
+    SetAnnotation {
+        /// Its key.
+        key: String,
+        /// Its value.
+        value: String,
+    },
     /// Remove an annotation from the object of the pass (a one-time instruction that was carried out).
     RemoveAnnotation {
         /// Its key.
         key: String,
     },
+}
+
+/// The answer to annotation `weir.dev/check-at`: its value, echoed, when this pass is the first to see it. An object that is on its way out
+/// gets none.
+#[must_use]
+pub fn checked(object: &ObjectMeta) -> Option<Change> {
+    let annotation = |key: &str| object.annotations.as_ref().and_then(|all| all.get(key));
+    let asked = annotation(keys::CHECK_AT).filter(|_| object.deletion_timestamp.is_none())?;
+    let answered = annotation(keys::CHECKED_AT) == Some(asked);
+    (!answered).then(|| Change::SetAnnotation { key: keys::CHECKED_AT.into(), value: asked.clone() })
 }
 
 /// Which policy decided what: one line of `weir plan`'s list.

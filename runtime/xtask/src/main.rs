@@ -10,6 +10,7 @@ mod codegen;
 mod demo;
 mod files;
 mod guests;
+mod kube;
 mod layers;
 mod process;
 mod test;
@@ -43,6 +44,9 @@ enum Task {
     Test(test::Args),
     /// Plan an example with the built-in policy and with another one, and show what differs
     Demo,
+    /// A real Kubernetes control plane on this machine, without containers
+    #[command(subcommand)]
+    Kube(kube::Action),
     /// Build the guests, then run the benchmarks in release mode
     Bench(bench::Args),
     /// Everything a change must pass, in order, with timings
@@ -67,6 +71,7 @@ fn run(workspace: &Workspace, task: Task) -> anyhow::Result<()> {
         Task::Layers => layers::run(workspace),
         Task::Test(args) => test::run(workspace, &args),
         Task::Demo => demo::run(workspace),
+        Task::Kube(action) => kube::run(workspace, &action),
         Task::Bench(args) => bench::run(workspace, &args),
         Task::Ci => ci::run(workspace),
     }

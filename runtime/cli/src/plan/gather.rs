@@ -65,7 +65,12 @@ impl World<'_> {
         let names = plan.changes.iter().filter_map(|change| match change {
             Change::Apply { object, first: true } => Some((object.kind(), object.meta().name.clone()?)),
             Change::MintCertificate(request) => Some((ChildKind::Secret, request.metadata.name.clone()?)),
-            Change::Apply { first: false, .. } | Change::Delete(_) | Change::RemoveAnnotation { .. } => None,
+            Change::Apply { first: false, .. }
+            | Change::Delete(_)
+            | Change::TakeOver(_)
+            | Change::SetFinalizer { .. }
+            | Change::SetAnnotation { .. }
+            | Change::RemoveAnnotation { .. } => None,
         });
         self.planned.extend(names.map(|(kind, name)| (namespace.to_owned(), ForeignName { kind, name, leaving: false })));
     }
@@ -89,7 +94,9 @@ impl World<'_> {
         let mut data_plane = data_plane.clone();
         if let Some(live) = self.live(&data_plane) {
             data_plane.metadata.uid.clone_from(&live.metadata.uid);
-            data_plane.metadata.generation = live.metadata.generation;
+            // An edit of the spec is a generation of its own, as it will be once the manifest is applied.
+            let edited = i64::from(data_plane.spec != live.spec);
+            data_plane.metadata.generation = live.metadata.generation.map(|generation| generation.saturating_add(edited));
             data_plane.metadata.deletion_timestamp.clone_from(&live.metadata.deletion_timestamp);
             data_plane.status.clone_from(&live.status);
         }

@@ -4,17 +4,14 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-use serde_json::Value;
-use weir_core::{
-    hash,
-    policy::{BoxFuture, ConflictResolution, Identity, KonnectEnv, PluginPackaging, Policies, Policy, PolicyError, Slot, SlotName},
+use weir_core::policy::{Policies, SlotName};
+use weir_host::{
+    files::{Error, Files},
+    wasm::{Config, Limits, Wasm},
 };
-use weir_host::wasm::{Builtin, Config, Limits, LoadError, Wasm, WasmSlot};
 
-use super::sources;
 use crate::exit::{Exit, Failure};
 
 /// Policies that are ready, and what is wrong with the others.
@@ -48,92 +45,34 @@ pub fn host(cache_dir: &Path) -> anyhow::Result<Wasm> {
 ///
 /// # Errors
 /// Unreadable files, settings that the policy refuses, a slot named twice ([`Exit::Usage`]).
-pub fn load(host: &Wasm, files: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)], limits: Limits) -> anyhow::Result<Loaded> {
-    let mut loader =
-        Loader { host, limits, files: by_slot("--policy", files)?, settings: by_slot("--settings", settings)?, problems: Vec::new() };
-    let policies = Policies { konnect_env: loader.slot::<KonnectEnv>()?, conflict_resolution: loader.slot::<ConflictResolution>()? };
-    // Nothing asks this slot yet; a file given for it is still checked.
-    if let Some(path) = loader.files.get(&SlotName::PluginPackaging).copied() {
-        loader.file::<PluginPackaging>(path)?;
-    } else if loader.settings.contains_key(&SlotName::PluginPackaging) {
-        return Err(Failure::usage("--settings plugin-packaging: no built-in policy serves this slot yet; name one with --policy").into());
-    }
-    Ok(Loaded { policies, problems: loader.problems })
+pub fn load(host: &Wasm, policies: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)], limits: Limits) -> anyhow::Result<Loaded> {
+    let loaded = files(policies, settings)?.load(host, limits).map_err(|error| match error {
+        Error::Builtin { .. } => anyhow::Error::from(error),
+        Error::Read { .. } | Error::Document { .. } | Error::Settings { .. } | Error::NoBuiltin(_) => {
+            Failure::usage(error.to_string()).into()
+        }
+    })?;
+    let problem = |u: &weir_host::files::Unusable| Problem {
+        exit: weir_core::plan::Outcome::from(&u.error).into(),
+        message: format!("--policy {}={}: {}", u.slot, u.path.display(), u.error),
+    };
+    Ok(Loaded { policies: loaded.policies, problems: loaded.unusable.iter().map(problem).collect() })
 }
 
-fn by_slot<'a>(flag: &str, pairs: &'a [(SlotName, PathBuf)]) -> anyhow::Result<BTreeMap<SlotName, &'a Path>> {
+/// Flags as a map: one file per slot.
+///
+/// # Errors
+/// A slot named twice ([`Exit::Usage`]).
+pub fn files(policies: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)]) -> anyhow::Result<Files> {
+    Ok(Files { policies: by_slot("--policy", policies)?, settings: by_slot("--settings", settings)? })
+}
+
+fn by_slot(flag: &str, pairs: &[(SlotName, PathBuf)]) -> anyhow::Result<BTreeMap<SlotName, PathBuf>> {
     let mut map = BTreeMap::new();
     for (slot, path) in pairs {
-        if map.insert(*slot, path.as_path()).is_some() {
+        if map.insert(*slot, path.clone()).is_some() {
             return Err(Failure::usage(format!("{flag} {slot} is there twice: one file per slot")).into());
         }
     }
     Ok(map)
-}
-
-type Files<'a> = BTreeMap<SlotName, &'a Path>;
-
-struct Loader<'a> {
-    host: &'a Wasm,
-    limits: Limits,
-    files: Files<'a>,
-    settings: Files<'a>,
-    problems: Vec<Problem>,
-}
-
-impl Loader<'_> {
-    fn settings<S: Slot>(&self) -> anyhow::Result<Value> {
-        self.settings.get(&S::NAME).map_or(Ok(Value::Null), |path| sources::settings(path))
-    }
-
-    fn slot<S: Builtin + WasmSlot>(&mut self) -> anyhow::Result<Arc<dyn Policy<S>>> {
-        match self.files.get(&S::NAME).copied() {
-            Some(path) => self.file::<S>(path),
-            None => match self.host.builtin::<S>(self.settings::<S>()?, self.limits) {
-                Ok(policy) => Ok(policy),
-                Err(LoadError::Settings(findings)) => Err(bad_settings(S::NAME, &findings)),
-                Err(LoadError::Policy(error)) => Err(anyhow::anyhow!("the built-in {} policy does not load: {error}", S::NAME)),
-            },
-        }
-    }
-
-    fn file<S: WasmSlot>(&mut self, path: &Path) -> anyhow::Result<Arc<dyn Policy<S>>> {
-        let settings = self.settings::<S>()?;
-        let bytes = sources::component(path)?;
-        let source = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
-        match self.host.load::<S>(&bytes, source.clone(), settings.clone(), self.limits) {
-            Ok(policy) => Ok(policy),
-            Err(LoadError::Settings(findings)) => Err(bad_settings(S::NAME, &findings)),
-            Err(LoadError::Policy(error)) => {
-                self.problems.push(Problem {
-                    exit: weir_core::plan::Outcome::from(&error).into(),
-                    message: format!("--policy {}={}: {error}", S::NAME, path.display()),
-                });
-                let identity = Identity { source, digest: hash::digest(&bytes), settings_digest: hash::digest_json(&settings) };
-                Ok(Arc::new(Broken { identity, error }))
-            }
-        }
-    }
-}
-
-fn bad_settings(slot: SlotName, findings: &[weir_core::policy::Finding]) -> anyhow::Error {
-    let lines: Vec<String> =
-        findings.iter().map(|f| format!("{}: {}", if f.path.is_empty() { "settings" } else { &f.path }, f.message)).collect();
-    Failure::usage(format!("--settings {slot}: the policy refuses them: {}", lines.join("; "))).into()
-}
-
-/// Stands for a component that could not be loaded.
-struct Broken {
-    identity: Identity,
-    error: PolicyError,
-}
-
-impl<S: Slot> Policy<S> for Broken {
-    fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    fn evaluate<'a>(&'a self, _: &'a S::Input) -> BoxFuture<'a, Result<S::Answer, PolicyError>> {
-        Box::pin(std::future::ready(Err(self.error.clone())))
-    }
 }

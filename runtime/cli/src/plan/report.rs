@@ -27,6 +27,9 @@ pub struct Report {
     /// Objects that would be deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<Target>,
+    /// Children of Kong's operator that would be taken over: they keep their names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub takeovers: Vec<Target>,
     /// What is held back, for the summary.
     #[serde(skip)]
     pub held: Vec<String>,
@@ -67,8 +70,11 @@ impl Report {
                     "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": request.metadata,
                 })),
                 Change::Delete(target) => self.deletions.push(target),
-                // Said by its event.
-                Change::RemoveAnnotation { key: _ } => {}
+                Change::TakeOver(target) => self.takeovers.push(target),
+                // Said by their events.
+                Change::SetFinalizer { key: _, present: _ }
+                | Change::SetAnnotation { key: _, value: _ }
+                | Change::RemoveAnnotation { key: _ } => {}
             }
         }
         if let Some(status) = plan.status {

@@ -74,19 +74,3 @@ fn bounded(name: &str, reader: impl Read) -> anyhow::Result<String> {
     }
     Ok(String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name}: is not UTF-8 text")))?)
 }
-
-/// Reads one settings document.
-pub(crate) fn settings(path: &Path) -> anyhow::Result<serde_json::Value> {
-    let source = file_source(path)?;
-    serde_saphyr::from_str(&source.text).map_err(|error| Failure::usage(format!("{}: {error}", source.name)).into())
-}
-
-/// Reads a component's bytes.
-pub(crate) fn component(path: &Path) -> anyhow::Result<Vec<u8>> {
-    const MAX_COMPONENT: u64 = 32 << 20;
-    let unreadable = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
-    let mut bytes = Vec::new();
-    // One byte more than the host takes: the host says what is too large.
-    std::fs::File::open(path).map_err(unreadable)?.take(MAX_COMPONENT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    Ok(bytes)
-}

@@ -9,7 +9,10 @@ use super::objects::{
     env,
     proxy::{Layer, Layers},
 };
-use crate::policy::conflict_resolution::{Claim, ClaimValue, Conflict, Origin, SubjectKind, Verdict};
+use crate::policy::{
+    Identity,
+    conflict_resolution::{Claim, ClaimValue, Conflict, Origin, SubjectKind, Verdict},
+};
 
 /// What won: kept per subject in the record of decisions, so that a failure later keeps it in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +21,9 @@ pub struct Settlement {
     pub origin: Option<Origin>,
     /// The value in force.
     pub value: ClaimValue,
+    /// Whose verdict it is, where that is not the record's policy: the present one settles nothing, and the former verdict stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_from: Option<Identity>,
 }
 
 /// Settlements by `kind/subject`.
@@ -174,9 +180,9 @@ pub fn settlement(conflict: &Conflict, verdict: &Verdict) -> Option<Settlement> 
     match verdict {
         Verdict::Keep(index) => {
             let claim = usize::try_from(*index).ok().and_then(|i| conflict.claims.get(i))?;
-            Some(Settlement { origin: Some(claim.origin), value: claim.value.clone() })
+            Some(Settlement { origin: Some(claim.origin), value: claim.value.clone(), kept_from: None })
         }
-        Verdict::Merge(value) => Some(Settlement { origin: None, value: ClaimValue::Text(value.clone()) }),
+        Verdict::Merge(value) => Some(Settlement { origin: None, value: ClaimValue::Text(value.clone()), kept_from: None }),
         Verdict::Reject(_) | Verdict::Hold(_) => None,
     }
 }

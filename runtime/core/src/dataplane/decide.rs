@@ -179,7 +179,7 @@ impl Pass<'_> {
         let input = conflict_resolution::Input { context: self.dp.context(), conflicts: found };
         let answer = ask::<ConflictResolution>(self.dp, policy.as_ref(), &input, decided, |_| Ok(())).await;
         let last = self.stored::<Settlements>(SlotName::ConflictResolution, decided);
-        let kept = last.as_ref().map(|r| r.answer.clone()).unwrap_or_default();
+        let kept = last.as_ref().map(|last| kept(last, answer.is_ok().then_some(policy.identity()))).unwrap_or_default();
         let mut settlements = Settlements::new();
         let mut complete = true;
         for (index, conflict) in input.conflicts.iter().enumerate() {
@@ -240,6 +240,19 @@ impl Pass<'_> {
             }
         }
     }
+}
+
+/// The last settlements, to stand in for what the policy does not settle. Where the record will be in the name of `present`, they say whose
+/// they are.
+fn kept(last: &Record<Settlements>, present: Option<&Identity>) -> Settlements {
+    let mut kept = last.answer.clone();
+    if let Some(present) = present {
+        for settlement in kept.values_mut() {
+            let former = settlement.kept_from.take().unwrap_or_else(|| last.policy.clone());
+            settlement.kept_from = (former != *present).then_some(former);
+        }
+    }
+    kept
 }
 
 /// A kept settlement holds back one answer, a missing one the pod template.

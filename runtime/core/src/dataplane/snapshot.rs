@@ -67,6 +67,8 @@ pub struct Operator {
     pub certificate_ttl_seconds: i64,
     /// How long before its end a certificate is renewed, seconds.
     pub certificate_margin_seconds: i64,
+    /// Holder of the live Lease of Kong's own operator; none when nobody holds it. While somebody does, nothing is taken over.
+    pub kong_operator: Option<String>,
 }
 
 impl Operator {
@@ -82,6 +84,7 @@ impl Operator {
             secret_label: weir_api::keys::SECRET.into(),
             certificate_ttl_seconds: 87_600 * 3_600,
             certificate_margin_seconds: 168 * 3_600,
+            kong_operator: None,
         }
     }
 }
@@ -91,8 +94,9 @@ impl Operator {
 pub struct Child<T> {
     /// The live object.
     pub object: T,
-    /// The server's answer to our last apply; none after a restart and without a cluster.
-    pub answered: Option<Value>,
+    /// Digest of the server's answer to our last apply ([`crate::live::answer_digest`]); none after a restart and without a cluster.
+    /// A digest, because the shell keeps one for every child of every object.
+    pub answered: Option<String>,
 }
 
 /// A ReplicaSet, as far as the core cares: which Secrets its pods use.

@@ -1,36 +1,43 @@
 //! Status: conditions, addresses, counts. Derived from the live children and from what is held, never from wishes.
 
-use k8s_openapi::{
-    api::core::v1::Service,
-    apimachinery::pkg::apis::meta::v1::{Condition, Time},
-};
+use k8s_openapi::{api::core::v1::Service, apimachinery::pkg::apis::meta::v1::Condition};
 use weir_api::{
     condition::{reasons, types},
     dataplane::{Address, DataPlaneStatus},
+    keys,
 };
 
 use super::{
     decide::Decided,
-    plan::{Wanted, lookup, rollout::Rollout},
+    plan::{Wanted, lookup, rollout::Rollout, takeover},
     validate::{Konnect, Validated},
 };
-use crate::plan::{HeldPart, Hold, Outcome};
+use crate::{
+    conditions::{self, Said, say},
+    plan::{HeldPart, Hold, Outcome},
+};
 
-/// Conditions per object that Kong's schema allows.
-const MAX_CONDITIONS: usize = 8;
-const MAX_MESSAGE: usize = 4096;
-
-/// What a condition says.
-struct Said {
-    type_: &'static str,
-    status: bool,
-    reason: String,
-    message: String,
-}
+/// Condition types a DataPlane's pass says; a stale one goes.
+const OURS: [&str; 6] = [
+    types::READY,
+    types::ACCEPTED_EXTENSIONS,
+    types::KONNECT_EXTENSION_APPLIED,
+    types::PLUGINS_INSTALLED,
+    types::POLICIES_APPLIED,
+    types::ROLLOUT_HELD,
+];
 
 /// Builds the status.
 pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> DataPlaneStatus {
     let previous = dp.snapshot.data_plane.status.clone().unwrap_or_default();
+    if let (Rollout::KongOperator { .. }, true) = (&wanted.rollout, is_kongs(dp)) {
+        // Two operators that word one condition each in their own way would write it for ever.
+        let generation = dp.snapshot.data_plane.metadata.generation;
+        let held = rollout(wanted).into_iter().collect();
+        let conditions =
+            conditions::merge(previous.conditions.unwrap_or_default(), held, &[types::ROLLOUT_HELD], generation, dp.snapshot.now);
+        return DataPlaneStatus { conditions: Some(conditions), ..previous };
+    }
     let mut said: Vec<Said> =
         [accepted(dp), konnect(dp, decided), plugins(wanted), policies(decided), rollout(wanted)].into_iter().flatten().collect();
     said.insert(0, ready(dp, wanted, &said));
@@ -40,7 +47,13 @@ pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> D
     let stuck = |c: &Condition| c.type_ == "RolledOut" && c.reason == "PromotionInProgress";
     let rollout = previous.rollout.filter(|r| !r.conditions.iter().flatten().any(stuck));
     DataPlaneStatus {
-        conditions: Some(merge(dp, previous.conditions.unwrap_or_default(), said)),
+        conditions: Some(conditions::merge(
+            previous.conditions.unwrap_or_default(),
+            said,
+            &OURS,
+            dp.snapshot.data_plane.metadata.generation,
+            dp.snapshot.now,
+        )),
         service: wanted.ingress.clone().or(previous.service),
         addresses: ingress.map(addresses).filter(|a| !a.is_empty()),
         selector: Some(dp.selector.clone()),
@@ -50,38 +63,12 @@ pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> D
     }
 }
 
-/// Our conditions in place of the old ones; conditions of others stay as long as there is room. The transition time moves with the status only.
-fn merge(dp: &Validated<'_>, previous: Vec<Condition>, said: Vec<Said>) -> Vec<Condition> {
-    let ours = [
-        types::READY,
-        types::ACCEPTED_EXTENSIONS,
-        types::KONNECT_EXTENSION_APPLIED,
-        types::PLUGINS_INSTALLED,
-        types::POLICIES_APPLIED,
-        types::ROLLOUT_HELD,
-    ];
-    let mut merged: Vec<Condition> = said
-        .into_iter()
-        .map(|said| {
-            let status = if said.status { "True" } else { "False" };
-            let before = previous.iter().find(|c| c.type_ == said.type_ && c.status == status);
-            Condition {
-                type_: said.type_.into(),
-                status: status.into(),
-                reason: said.reason,
-                message: said.message.chars().take(MAX_MESSAGE).collect(),
-                observed_generation: dp.snapshot.data_plane.metadata.generation,
-                last_transition_time: before.map_or(Time(dp.snapshot.now), |c| c.last_transition_time.clone()),
-            }
-        })
-        .collect();
-    let room = MAX_CONDITIONS.saturating_sub(merged.len());
-    merged.extend(previous.into_iter().filter(|c| !ours.contains(&c.type_.as_str())).take(room));
-    merged
-}
-
-fn say(type_: &'static str, status: bool, reason: impl Into<String>, message: impl Into<String>) -> Said {
-    Said { type_, status, reason: reason.into(), message: message.into() }
+/// Whether Kong's operator speaks for the object: it is recorded as the one who wrote Ready.
+fn is_kongs(dp: &Validated<'_>) -> bool {
+    dp.snapshot.data_plane.metadata.managed_fields.iter().flatten().any(|entry| {
+        let conditions = entry.fields_v1.as_ref().and_then(|fields| fields.0.pointer("/f:status/f:conditions"));
+        entry.manager.as_deref() != Some(keys::FIELD_MANAGER) && conditions.is_some_and(|c| c.get(r#"k:{"type":"Ready"}"#).is_some())
+    })
 }
 
 fn accepted(dp: &Validated<'_>) -> Option<Said> {
@@ -148,6 +135,10 @@ fn rollout(wanted: &Wanted) -> Option<Said> {
             );
             Some(say(types::ROLLOUT_HELD, true, reasons::AWAITING_PROMOTION, message))
         }
+        Rollout::Takeover { pending, approved } => {
+            Some(say(types::ROLLOUT_HELD, true, reasons::TAKEOVER, takeover::cure(pending, approved.as_deref())))
+        }
+        Rollout::KongOperator { holder } => Some(say(types::ROLLOUT_HELD, true, reasons::KONG_OPERATOR_LIVE, takeover::running(holder))),
         Rollout::Paused => {
             Some(say(types::ROLLOUT_HELD, true, "Paused", "annotation weir.dev/paused is \"true\": nothing but this status is written"))
         }

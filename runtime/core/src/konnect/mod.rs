@@ -2,9 +2,12 @@
 
 use weir_api::{keys, konnect_extension::KonnectExtension, names};
 
-use crate::policy::{
-    Pairs,
-    konnect_env::{ClusterType, Endpoints},
+use crate::{
+    dataplane::snapshot::{Lookup, SecretFacts},
+    policy::{
+        Pairs,
+        konnect_env::{ClusterType, Endpoints},
+    },
 };
 
 /// Where the client certificate is mounted (facts/kong-operator.md 3.6).
@@ -98,6 +101,32 @@ pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
         certificate_secret: secret,
         labels,
     })
+}
+
+/// Digest of `tls.crt` in the Secret of an extension; none when nobody can know.
+///
+/// # Errors
+/// The Secret is missing, or has not what a client certificate needs, as a condition.
+pub fn certificate_digest(facts: &Facts, secret: &Lookup<SecretFacts>) -> Result<Option<String>, Unusable> {
+    let (name, extension) = (&facts.certificate_secret, &facts.extension);
+    let invalid = |message: String| Unusable { reason: weir_api::condition::reasons::INVALID_SECRET, message };
+    let secret = match secret {
+        Lookup::Unknown => return Ok(None),
+        Lookup::Missing => {
+            let message =
+                format!("Secret {name:?} of KonnectExtension {extension:?} does not exist: create it with keys tls.crt and tls.key");
+            return Err(invalid(message));
+        }
+        Lookup::Found(secret) => secret,
+    };
+    if let Some(key) = ["tls.crt", "tls.key"].into_iter().find(|key| !secret.keys.contains_key(*key)) {
+        let found: Vec<&str> = secret.keys.keys().map(String::as_str).collect();
+        let found = if found.is_empty() { "none".into() } else { found.join(", ") };
+        return Err(invalid(format!(
+            "Secret {name:?} of KonnectExtension {extension:?}: key {key} is missing (found: {found}): use a kubernetes.io/tls Secret"
+        )));
+    }
+    Ok(secret.keys.get("tls.crt").cloned())
 }
 
 fn annotation<'a>(extension: &'a KonnectExtension, key: &str) -> Option<&'a str> {

@@ -37,7 +37,7 @@ const DIRECTION: [(&str, Allowed); 8] = [
     // It builds what weir-host embeds, so it must compile before weir-host does.
     ("weir-xtask", Allowed::Only(&["weir-api", "weir-core"])),
     ("weir-tests", Allowed::Any),
-    ("weir-test-support", Allowed::Any),
+    ("weir-testkit", Allowed::Any),
 ];
 
 /// Violations in the output of `cargo metadata --no-deps`. Dependencies of tests and build scripts count too: they decide what

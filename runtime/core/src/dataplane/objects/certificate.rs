@@ -6,9 +6,9 @@
 use jiff::{SignedDuration, Timestamp};
 use weir_api::keys;
 
-use super::{labels, meta};
+use super::{labels, meta, proxy::CLUSTER_CERTIFICATE_VOLUME};
 use crate::{
-    dataplane::{snapshot::SecretFacts, validate::Validated},
+    dataplane::{plan::lookup, snapshot::SecretFacts, validate::Validated},
     hash, names,
     plan::{CertificateRequest, ChildKind, HeldPart, Hold},
 };
@@ -45,7 +45,12 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
             .is_some_and(|n| n == name(renewal(s)) || n == names::suffixed(&name(renewal(s)), &names::uid_suffix(&dp.uid)))
     };
     let newest = dp.snapshot.children.secrets.iter().filter(ours).filter(named).max_by_key(|s| renewal(s));
-    if let Some(secret) = newest.filter(|s| lives(s, dp.snapshot.now, operator.certificate_margin_seconds)) {
+    // One that Kong's operator made has a name of no meaning and counts no renewals. It is used as long as the pods use it.
+    let mounted = mounted(dp);
+    let inherited = |s: &&SecretFacts| s.metadata.name.as_deref() == mounted && annotation(s, keys::RENEWAL).is_none();
+    let inherited = dp.snapshot.children.secrets.iter().filter(ours).find(inherited);
+    let alive = |s: &&SecretFacts| lives(s, dp.snapshot.now, operator.certificate_margin_seconds);
+    if let Some(secret) = inherited.filter(alive).or(newest.filter(alive)) {
         return Certificate { secret: secret.metadata.name.clone().unwrap_or_default(), request: None, blocked: None };
     }
     let next = newest.map_or(0, |s| renewal(s).saturating_add(1));
@@ -73,6 +78,14 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
         ttl_seconds: operator.certificate_ttl_seconds,
     };
     Certificate { secret, request: Some(request), blocked: None }
+}
+
+/// The Secret that the live Deployment mounts.
+#[must_use]
+pub fn mounted<'a>(dp: &'a Validated<'_>) -> Option<&'a str> {
+    let spec = lookup::live_deployment(dp)?.object.spec.as_ref()?.template.spec.as_ref()?;
+    let volume = spec.volumes.as_ref()?.iter().find(|v| v.name == CLUSTER_CERTIFICATE_VOLUME)?;
+    volume.secret.as_ref()?.secret_name.as_deref()
 }
 
 fn annotation<'a>(secret: &'a SecretFacts, key: &str) -> Option<&'a str> {

@@ -23,14 +23,20 @@ pub fn secret_name(dp: &Validated<'_>) -> String {
     names::child("", &format!("{}-konnect-cert", dp.name))
 }
 
+/// Name of a Certificate that is not there yet.
+#[must_use]
+pub fn planned_name(dp: &Validated<'_>) -> String {
+    names::child("dataplane-", &format!("{}-konnect", dp.name))
+}
+
 /// Builds the Certificate.
 #[must_use]
-pub fn build(dp: &Validated<'_>, options: &KonnectCertificate) -> ForeignObject {
+pub fn build(dp: &Validated<'_>, name: String, options: &KonnectCertificate) -> ForeignObject {
     let labels =
         labels(dp, &[("gateway-operator.konghq.com/cert-purpose", "konnect-dataplane"), ("gateway-operator.konghq.com/owner-id", &dp.uid)]);
     let kind = if options.issuer.namespace.as_deref().is_some_and(|n| !n.is_empty()) { "Issuer" } else { "ClusterIssuer" };
     ForeignObject {
-        metadata: meta(dp, names::child("dataplane-", &format!("{}-konnect", dp.name)), labels),
+        metadata: meta(dp, name, labels),
         spec: json!({
             "secretName": secret_name(dp),
             "secretTemplate": {"labels": {keys::APP: dp.name, keys::MANAGED_BY: "dataplane"}},

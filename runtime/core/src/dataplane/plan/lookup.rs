@@ -7,12 +7,16 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::Service},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
+use serde_json::Value;
 use weir_api::keys;
 
-use super::super::{
-    objects::ingress_service,
-    snapshot::{Child, ForeignName},
-    validate::Validated,
+use super::{
+    super::{
+        objects::{ingress_service, konnect_certificate},
+        snapshot::{Child, ForeignName},
+        validate::Validated,
+    },
+    takeover,
 };
 use crate::{names, plan::ChildKind};
 
@@ -153,6 +157,16 @@ pub fn same_named<'a, T: Metadata<Ty = ObjectMeta>>(
     }
     let leaving: Vec<&ObjectMeta> = metas().filter(|m| is_leaving(m)).collect();
     (None, planned(dp, kind, dp.name.clone(), &leaving))
+}
+
+/// The live Certificate of cert-manager, the oldest of several, and its name. A second one would fill the same Secret.
+#[must_use]
+pub fn certificate<'a>(dp: &'a Validated<'_>) -> (Option<&'a Child<Value>>, String) {
+    let all = &dp.snapshot.children.certificates;
+    let metas: Vec<ObjectMeta> = all.iter().filter_map(|c| takeover::metadata(&c.object)).collect();
+    let oldest = by_age(metas.iter()).first().and_then(|m| m.name.clone());
+    let name = oldest.unwrap_or_else(|| konnect_certificate::planned_name(dp));
+    (all.iter().find(|c| c.object.pointer("/metadata/name").and_then(Value::as_str) == Some(name.as_str())), name)
 }
 
 fn planned(dp: &Validated<'_>, kind: ChildKind, name: String, leaving: &[&ObjectMeta]) -> Name {

@@ -3,7 +3,9 @@
 pub mod lookup;
 mod prune;
 pub(crate) mod rollout;
+pub(crate) mod takeover;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use weir_api::{condition::reasons, dataplane::DataPlaneStatus, keys};
 
@@ -18,7 +20,7 @@ use super::{
 use crate::{
     events::Event,
     live,
-    plan::{Change, ChildKind, HeldPart, Hold, Object, Plan},
+    plan::{self, Change, ChildKind, HeldPart, Hold, Object, Plan, Target},
 };
 
 /// What the pass wants, while it is being put together.
@@ -33,6 +35,14 @@ pub(crate) struct Wanted {
 impl Wanted {
     fn hold(&mut self, what: HeldPart, reason: &str, message: impl Into<String>) {
         self.holds.push(Hold { what, reason: reason.into(), message: message.into() });
+    }
+
+    /// Nothing but the status is written.
+    fn stop(&mut self, dp: &Validated<'_>, rollout: Rollout, reason: &str, message: String) {
+        self.changes.clear();
+        self.ingress = lookup::live_service(dp, "ingress").and_then(|c| c.object.metadata.name.clone());
+        self.rollout = rollout;
+        self.hold(HeldPart::Everything, reason, message);
     }
 
     /// The usable name, or a hold that says why there is none.
@@ -58,7 +68,7 @@ impl Wanted {
         }
     }
 
-    /// Applies an object when it has to be written.
+    /// Applies an object when it has to be written. A child of Kong's operator is taken over first.
     fn apply<T: Serialize>(&mut self, mut object: Object, live: Option<&Child<T>>) {
         live::stamp(&mut object);
         let Some(child) = live else {
@@ -66,9 +76,28 @@ impl Wanted {
             return;
         };
         let current = serde_json::to_value(&child.object).unwrap_or_default();
-        if live::needs_write(&object.to_json(), &current, child.answered.as_ref()) {
-            object.meta_mut().uid = current.pointer("/metadata/uid").and_then(|u| u.as_str()).map(String::from);
+        let uid = current.pointer("/metadata/uid").and_then(|u| u.as_str()).map(String::from);
+        let annotations = current.pointer("/metadata/annotations");
+        if takeover::is_kongs(|key| annotations.is_some_and(|all| all.get(key).is_some())) {
+            let meta = object.meta();
+            self.take_over(Target {
+                kind: object.kind(),
+                namespace: meta.namespace.clone().unwrap_or_default(),
+                name: meta.name.clone().unwrap_or_default(),
+                uid: uid.clone().unwrap_or_default(),
+            });
+        }
+        if live::needs_write(&object.to_json(), &current, child.answered.as_deref()) {
+            object.meta_mut().uid = uid;
             self.changes.push(Change::Apply { object, first: false });
+        }
+    }
+
+    /// Takes a child over, once per pass.
+    fn take_over(&mut self, target: Target) {
+        let change = Change::TakeOver(target);
+        if !self.changes.contains(&change) {
+            self.changes.push(change);
         }
     }
 }
@@ -77,7 +106,8 @@ impl Wanted {
 #[must_use]
 pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
     let mut wanted = Wanted { changes: Vec::new(), holds: problems(dp), ingress: None, rollout: Rollout::None };
-    if !dp.holds(HeldPart::Everything) {
+    let kept_by = takeover::kept_by(dp);
+    if !dp.holds(HeldPart::Everything) && kept_by.is_none() {
         wanted.holds.extend(decided.holds.iter().cloned());
         children(dp, decided, &mut wanted);
     }
@@ -85,12 +115,15 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
         // Garbage collection takes the children; making them again would fight it.
         wanted.changes.clear();
         wanted.holds.clear();
+        takeover::release_all(dp, &mut wanted);
     }
+    wanted.changes.extend(plan::checked(&dp.snapshot.data_plane.metadata));
     if dp.annotation(keys::PAUSED) == Some("true") {
-        wanted.changes.clear();
-        wanted.ingress = lookup::live_service(dp, "ingress").and_then(|c| c.object.metadata.name.clone());
-        wanted.rollout = Rollout::Paused;
-        wanted.hold(HeldPart::Everything, "Paused", format!("annotation {} is \"true\": nothing but the status is written", keys::PAUSED));
+        let message = format!("annotation {} is \"true\": nothing but the status is written", keys::PAUSED);
+        wanted.stop(dp, Rollout::Paused, "Paused", message);
+    } else if let Some(holder) = kept_by {
+        let rollout = Rollout::KongOperator { holder: holder.to_owned() };
+        wanted.stop(dp, rollout, reasons::KONG_OPERATOR_LIVE, takeover::running(holder));
     }
     let status = status::build(dp, decided, &wanted);
     let status_changed = dp.snapshot.data_plane.status.as_ref() != Some(&status);
@@ -106,6 +139,11 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
         policies: decided.policies.clone(),
         holds: wanted.holds,
     }
+}
+
+/// A live child as the target of a change.
+fn target(dp: &Validated<'_>, kind: ChildKind, meta: &ObjectMeta) -> Target {
+    Target { kind, namespace: dp.namespace.clone(), name: meta.name.clone().unwrap_or_default(), uid: meta.uid.clone().unwrap_or_default() }
 }
 
 fn problems(dp: &Validated<'_>) -> Vec<Hold> {
@@ -132,6 +170,12 @@ fn change_event(change: &Change) -> Event {
         Change::Delete(target) => {
             Event::normal("Deleted", "A child that is not wanted any more was deleted", format!("{} {}", target.kind.api().1, target.name))
         }
+        Change::TakeOver(target) => {
+            Event::normal("TakenOver", "A child of Kong's operator was taken over", format!("{} {}", target.kind.api().1, target.name))
+        }
+        Change::SetFinalizer { key, present: true } => Event::normal("FinalizerSet", "A finalizer was set", key.clone()),
+        Change::SetFinalizer { key, present: false } => Event::normal("FinalizerRemoved", "A finalizer was removed", key.clone()),
+        Change::SetAnnotation { key, value: _ } => Event::normal("InstructionAnswered", "A one-time annotation was answered", key.clone()),
         Change::RemoveAnnotation { key } => {
             Event::normal("InstructionDone", "A one-time annotation was carried out and removed", key.clone())
         }
@@ -147,17 +191,15 @@ fn children(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
     }
     ingress(dp, wanted);
     if let Some(options) = konnect_certificate::options(dp).filter(|o| !o.issuer.name.is_empty()) {
-        let object = konnect_certificate::build(dp, options);
-        let mine =
-            |c: &&Child<serde_json::Value>| c.object.pointer("/metadata/name").and_then(|n| n.as_str()) == object.metadata.name.as_deref();
-        let live = dp.snapshot.children.certificates.iter().find(mine);
-        wanted.apply(Object::Certificate(Box::new(object)), live);
+        let (live, name) = lookup::certificate(dp);
+        wanted.apply(Object::Certificate(Box::new(konnect_certificate::build(dp, name, options))), live);
     }
     let deployment = rollout::deployment(dp, decided, wanted);
     if let Some(deployment) = &deployment {
         scaling(dp, deployment, wanted);
     }
     budget(dp, wanted);
+    takeover::release(dp, wanted);
     prune::prune(dp, decided, deployment.as_deref(), wanted);
 }
 

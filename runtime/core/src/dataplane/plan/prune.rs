@@ -2,14 +2,14 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Wanted, lookup};
+use super::{Wanted, lookup, takeover, target};
 use crate::{
     dataplane::{
         decide::Decided,
-        objects::{autoscaler, certificate, disruption_budget, konnect_certificate, proxy::CLUSTER_CERTIFICATE_VOLUME},
+        objects::{autoscaler, certificate, disruption_budget, konnect_certificate},
         validate::Validated,
     },
-    plan::{Change, ChildKind, HeldPart, Target},
+    plan::{Change, ChildKind, HeldPart},
 };
 
 pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&str>, wanted: &mut Wanted) {
@@ -36,36 +36,22 @@ pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&s
     gone.extend(autoscalers.into_iter().skip(spare(autoscaler::options(dp).is_some())).map(|m| (ChildKind::HorizontalPodAutoscaler, m)));
     let budgets = lookup::by_age(children.disruption_budgets.iter().map(|c| &c.object.metadata));
     gone.extend(budgets.into_iter().skip(spare(disruption_budget::options(dp).is_some())).map(|m| (ChildKind::PodDisruptionBudget, m)));
-    let certificates: Vec<ObjectMeta> =
-        children.certificates.iter().filter_map(|c| serde_json::from_value(c.object.get("metadata")?.clone()).ok()).collect();
-    if konnect_certificate::options(dp).is_none() {
-        gone.extend(certificates.iter().map(|m| (ChildKind::Certificate, m)));
-    }
-    let mounted = mounted_certificate(dp);
+    let certificates: Vec<ObjectMeta> = children.certificates.iter().filter_map(|c| takeover::metadata(&c.object)).collect();
+    let certificates = lookup::by_age(certificates.iter());
+    gone.extend(certificates.into_iter().skip(spare(konnect_certificate::options(dp).is_some())).map(|m| (ChildKind::Certificate, m)));
+    // What is mounted stays at least until the next template is out.
+    let mounted = certificate::mounted(dp);
     let in_force = [decided.certificate.secret.as_str(), mounted.unwrap_or_default()];
     let unused = certificate::unused(dp, &in_force);
     gone.extend(unused.iter().map(|s| (ChildKind::Secret, &s.metadata)));
-    let targets: Vec<Change> =
-        gone.into_iter().filter(|(_, m)| m.deletion_timestamp.is_none()).map(|(kind, m)| delete(dp, kind, m)).collect();
-    wanted.changes.extend(targets);
+    for (kind, meta) in gone.into_iter().filter(|(_, m)| m.deletion_timestamp.is_none()) {
+        if takeover::is_bound(meta) {
+            wanted.take_over(target(dp, kind, meta));
+        }
+        wanted.changes.push(Change::Delete(target(dp, kind, meta)));
+    }
 }
 
 fn is_preview(meta: &ObjectMeta) -> bool {
     meta.labels.as_ref().and_then(|l| l.get(weir_api::keys::DATAPLANE_DEPLOYMENT_STATE)).is_some_and(|s| s == "preview")
-}
-
-/// The Secret that the live Deployment mounts: it stays at least until the next template is out.
-fn mounted_certificate<'a>(dp: &'a Validated<'_>) -> Option<&'a str> {
-    let spec = lookup::live_deployment(dp)?.object.spec.as_ref()?.template.spec.as_ref()?;
-    let volume = spec.volumes.as_ref()?.iter().find(|v| v.name == CLUSTER_CERTIFICATE_VOLUME)?;
-    volume.secret.as_ref()?.secret_name.as_deref()
-}
-
-fn delete(dp: &Validated<'_>, kind: ChildKind, meta: &ObjectMeta) -> Change {
-    Change::Delete(Target {
-        kind,
-        namespace: dp.namespace.clone(),
-        name: meta.name.clone().unwrap_or_default(),
-        uid: meta.uid.clone().unwrap_or_default(),
-    })
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::PodTemplateSpec};
 use weir_api::{condition::reasons, keys};
 
-use super::{Wanted, lookup};
+use super::{Wanted, lookup, takeover};
 use crate::{
     dataplane::{
         decide::Decided,
@@ -31,8 +31,20 @@ pub(crate) enum Rollout {
         /// Hash of the pending template.
         pending: String,
     },
+    /// Our pod template differs from the one of Kong's operator, and that waits (semantics "Takeover never rolls").
+    Takeover {
+        /// Hash of our template.
+        pending: String,
+        /// An approval that is there and names another one.
+        approved: Option<String>,
+    },
     /// The object is paused.
     Paused,
+    /// Kong's operator runs, and the object is its.
+    KongOperator {
+        /// Who holds its Lease.
+        holder: String,
+    },
 }
 
 /// Plans the Deployment. Returns its name where it exists or will exist.
@@ -90,6 +102,14 @@ fn plugins(dp: &Validated<'_>, wanted: &mut Wanted) {
 /// With blue/green every change of the template waits for a promotion, which then rolls in place.
 fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deployment>, wanted: &mut Wanted) -> Template<'a> {
     let promote = dp.annotation(keys::PROMOTE_WHEN_READY) == Some("true");
+    // A promotion is the owner's word too.
+    if let Some(waiting) = takeover::waiting(dp, &template, live).filter(|_| !(blue_green(dp) && promote)) {
+        if let Rollout::Takeover { pending, approved } = &waiting {
+            wanted.hold(HeldPart::PodTemplate, reasons::TAKEOVER, takeover::cure(pending, approved.as_deref()));
+        }
+        wanted.rollout = waiting;
+        return Template::Keep(live);
+    }
     let differs = differs(&template, live);
     if blue_green(dp) && differs && !promote {
         let pending = hash::digest_json(&template);
@@ -135,26 +155,34 @@ fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> bool {
         return *in_force != hash::digest_json(template);
     }
     let current = live.object.spec.as_ref().map(|s| serde_json::to_value(&s.template).unwrap_or_default()).unwrap_or_default();
-    !live::covers(&current, &serde_json::to_value(template).unwrap_or_default())
+    !live::defaulted::same(&current, &serde_json::to_value(template).unwrap_or_default())
 }
 
-/// The Deployment with the template it has: only scaling, labels and a certificate of ours that nears its end move.
+/// The Deployment with the template it has: only scaling, labels and a certificate of ours that nears its end move. Of the template only what
+/// is ours is sent again; all of it where that is not known.
 fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deployment>, wanted: &mut Wanted) -> Deployment {
-    let mut template = live.object.spec.as_ref().map(|s| s.template.clone()).unwrap_or_default();
+    let whole = || live.object.spec.as_ref().map(|s| s.template.clone()).unwrap_or_default();
+    let mut template = live::owned::template(&live.object).unwrap_or_else(whole);
     let volumes = template.spec.as_mut().and_then(|s| s.volumes.as_mut()).into_iter().flatten();
     let mounted = volumes.filter(|v| v.name == CLUSTER_CERTIFICATE_VOLUME).find_map(|v| v.secret.as_mut());
-    if let Some(secret) = mounted.filter(|s| s.secret_name.as_deref().is_some_and(|name| certificate::ends(dp, name))) {
-        secret.secret_name = Some(decided.certificate.secret.clone());
+    let in_force = decided.certificate.secret.as_str();
+    let renewed = |name: &str| name == in_force || certificate::ends(dp, name);
+    if let Some(secret) = mounted.filter(|s| s.secret_name.as_deref().is_some_and(renewed)) {
+        secret.secret_name = Some(in_force.to_owned());
         mint(decided, wanted);
     }
     let decisions = annotation(live, keys::DECISIONS).cloned();
     let mut object = deployment::build(dp, name, template, replicas(dp, Some(live)), decisions);
     if let Some(annotations) = object.metadata.annotations.as_mut() {
         // The hash is of what was sent; the live template has the server's defaults too.
+        annotations.remove(TEMPLATE_HASH);
         match annotation(live, TEMPLATE_HASH) {
-            Some(in_force) => annotations.insert(TEMPLATE_HASH.into(), in_force.clone()),
-            None => annotations.remove(TEMPLATE_HASH),
-        };
+            Some(in_force) => annotations.extend([(TEMPLATE_HASH.to_owned(), in_force.clone())]),
+            None => {
+                let since = takeover::since(dp, &live.object.metadata);
+                annotations.extend(since.map(|generation| (keys::TAKEOVER_GENERATION.to_owned(), generation)));
+            }
+        }
     }
     object
 }
@@ -188,8 +216,11 @@ fn replicas(dp: &Validated<'_>, live: Option<&Child<Deployment>>) -> Option<i32>
 }
 
 fn foreign_replicas(live: &Child<Deployment>) -> bool {
-    live.object.metadata.managed_fields.iter().flatten().any(|entry| {
-        let owns = entry.fields_v1.as_ref().is_some_and(|f| f.0.pointer("/f:spec/f:replicas").is_some());
-        owns && entry.manager.as_deref() != Some(keys::FIELD_MANAGER)
-    })
+    // What Kong's operator owns is handed to us: leaving its count out would drop it.
+    let kongs = takeover::is_kongs(|key| annotation(live, key).is_some());
+    !kongs
+        && live.object.metadata.managed_fields.iter().flatten().any(|entry| {
+            let owns = entry.fields_v1.as_ref().is_some_and(|f| f.0.pointer("/f:spec/f:replicas").is_some());
+            owns && entry.manager.as_deref() != Some(keys::FIELD_MANAGER)
+        })
 }

@@ -2,8 +2,8 @@
 
 use weir_api::condition::reasons;
 
-use super::super::snapshot::{Lookup, SecretFacts, Snapshot};
-use crate::konnect::{self, Facts};
+use super::super::snapshot::{Lookup, Snapshot};
+use crate::konnect::{self, Facts, Unusable};
 
 /// What the extension means for the pod template.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,38 +58,17 @@ pub(crate) fn check(snapshot: &Snapshot) -> Konnect {
             };
         }
     };
-    match konnect::token_free(extension) {
-        Err(unusable) => Konnect::Blocked { reason: unusable.reason, message: unusable.message },
-        Ok(facts) => check_secret(snapshot, facts),
+    let facts = match konnect::token_free(extension) {
+        Ok(facts) => facts,
+        Err(unusable) => return blocked(unusable),
+    };
+    let secret = snapshot.secrets.get(&facts.certificate_secret).unwrap_or(&Lookup::Unknown);
+    match konnect::certificate_digest(&facts, secret) {
+        Ok(certificate_digest) => Konnect::Ready { facts: Box::new(facts), certificate_digest },
+        Err(unusable) => blocked(unusable),
     }
 }
 
-fn check_secret(snapshot: &Snapshot, facts: Facts) -> Konnect {
-    let blocked = |message: String| Konnect::Blocked { reason: reasons::INVALID_SECRET, message };
-    let name = &facts.certificate_secret;
-    match snapshot.secrets.get(name).unwrap_or(&Lookup::Unknown) {
-        Lookup::Unknown => Konnect::Ready { facts: Box::new(facts), certificate_digest: None },
-        Lookup::Missing => blocked(format!(
-            "Secret {name:?} of KonnectExtension {:?} does not exist: create it with keys tls.crt and tls.key",
-            facts.extension
-        )),
-        Lookup::Found(secret) => match tls_digest(secret) {
-            Ok(digest) => Konnect::Ready { facts: Box::new(facts), certificate_digest: Some(digest) },
-            Err(message) => blocked(format!("Secret {name:?} of KonnectExtension {:?}: {message}", facts.extension)),
-        },
-    }
-}
-
-/// Digest of `tls.crt` of a Secret that has what a client certificate needs.
-fn tls_digest(secret: &SecretFacts) -> Result<String, String> {
-    for key in ["tls.crt", "tls.key"] {
-        if !secret.keys.contains_key(key) {
-            let found: Vec<&str> = secret.keys.keys().map(String::as_str).collect();
-            return Err(format!(
-                "key {key} is missing (found: {}): use a kubernetes.io/tls Secret",
-                if found.is_empty() { "none".into() } else { found.join(", ") }
-            ));
-        }
-    }
-    Ok(secret.keys.get("tls.crt").cloned().unwrap_or_default())
+fn blocked(unusable: Unusable) -> Konnect {
+    Konnect::Blocked { reason: unusable.reason, message: unusable.message }
 }

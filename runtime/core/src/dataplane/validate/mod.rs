@@ -95,12 +95,14 @@ impl Validated<'_> {
         self.snapshot.data_plane.metadata.annotations.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// First field of every policy's input. Without kubectl's copy of the manifest (it repeats literal values) and Weir's records.
+    /// First field of every policy's input. Without kubectl's copy of the manifest (it repeats literal values) and Weir's records: looking again
+    /// is no new question.
     #[must_use]
     pub fn context(&self) -> Context {
         let meta = &self.snapshot.data_plane.metadata;
         let mut annotations = meta.annotations.clone().unwrap_or_default();
-        annotations.retain(|key, _| key != "kubectl.kubernetes.io/last-applied-configuration" && key != keys::DECISIONS);
+        let records = ["kubectl.kubernetes.io/last-applied-configuration", keys::DECISIONS, keys::CHECK_AT, keys::CHECKED_AT];
+        annotations.retain(|key, _| !records.contains(&key.as_str()));
         Context {
             contract_version: crate::policy::CONTRACT_VERSION.into(),
             operator_version: self.snapshot.operator.version.clone(),

@@ -1,9 +1,13 @@
 //! Comparing what we want with what is there.
 
+pub mod defaulted;
+pub mod owned;
+
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use weir_api::{keys, quantity};
 
-use crate::plan::Object;
+use crate::{hash, plan::Object};
 
 /// Stamps an object with the hash of what is sent (annotation `weir.dev/applied`) and returns the hash.
 pub fn stamp(object: &mut Object) -> String {
@@ -17,32 +21,58 @@ pub fn stamp(object: &mut Object) -> String {
 
 /// Whether a write is needed: the hash of what we send differs from the one on the live object, or somebody changed a value at one of
 /// our paths since the server's answer to our last apply (design section 4, "Write only on change"). Without a remembered answer the
-/// live object is compared with what we want.
+/// live object is compared with what we want. `answered` is an [`answer_digest`].
 #[must_use]
-pub fn needs_write(wanted: &Value, live: &Value, answered: Option<&Value>) -> bool {
+pub fn needs_write(wanted: &Value, live: &Value, answered: Option<&str>) -> bool {
     let applied = |v: &Value| v.pointer("/metadata/annotations").and_then(|a| a.get(keys::APPLIED)).cloned();
     if applied(wanted) != applied(live) {
         return true;
     }
     match answered {
-        Some(answer) => !same_at_paths(wanted, answer, live),
+        Some(answered) => answered != answer_digest(wanted, live),
         None => !covers(live, wanted),
     }
 }
 
-/// Whether `a` and `b` agree at every path that `shape` has.
-fn same_at_paths(shape: &Value, a: &Value, b: &Value) -> bool {
-    match shape {
-        Value::Object(map) => map.iter().all(|(key, inner)| {
-            let (left, right) = (a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null));
-            same_at_paths(inner, left, right)
-        }),
-        Value::Array(items) => items.iter().enumerate().all(|(index, inner)| match (element(a, inner, index), element(b, inner, index)) {
-            (Some(left), Some(right)) => same_at_paths(inner, left, right),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => a == b,
+/// Digest of the values an object has at the paths of what was sent: what the shell remembers of the server's answer to an apply. Values at
+/// other paths are somebody else's. The UID and the resource version make an apply conditional; they are no values of ours.
+#[must_use]
+pub fn answer_digest(sent: &Value, answer: &Value) -> String {
+    hash::digest_json(&AtPaths { sent, answer, depth: Depth::Object })
+}
+
+/// What of `answer` stands at the paths of `sent`, written out without a tree in between.
+struct AtPaths<'a> {
+    sent: &'a Value,
+    answer: &'a Value,
+    depth: Depth,
+}
+
+/// How deep in the object: only its own metadata has fields that are left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Object,
+    Metadata,
+    Deeper,
+}
+
+impl Serialize for AtPaths<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.sent {
+            Value::Object(map) => serializer.collect_map(map.iter().filter_map(|(key, sent)| {
+                let depth = match (self.depth, key.as_str()) {
+                    (Depth::Metadata, "uid" | "resourceVersion") => return None,
+                    (Depth::Object, "metadata") => Depth::Metadata,
+                    (Depth::Object | Depth::Metadata | Depth::Deeper, _) => Depth::Deeper,
+                };
+                Some((key, AtPaths { sent, answer: self.answer.get(key).unwrap_or(&Value::Null), depth }))
+            })),
+            Value::Array(items) => serializer.collect_seq(items.iter().enumerate().map(|(index, sent)| {
+                let answer = element(self.answer, sent, index).unwrap_or(&Value::Null);
+                AtPaths { sent, answer, depth: Depth::Deeper }
+            })),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => self.answer.serialize(serializer),
+        }
     }
 }
 
@@ -104,8 +134,9 @@ mod tests {
         let wanted = json!({"metadata": {"annotations": {"weir.dev/applied": "h"}}, "spec": {"replicas": 2}});
         let changed = json!({"metadata": {"annotations": {"weir.dev/applied": "h"}}, "spec": {"replicas": 3, "webhook": 1}});
         assert!(needs_write(&wanted, &changed, None));
-        assert!(!needs_write(&wanted, &changed, Some(&changed)));
+        let answered = answer_digest(&wanted, &changed);
+        assert!(!needs_write(&wanted, &changed, Some(&answered)));
         let drifted = json!({"metadata": {"annotations": {"weir.dev/applied": "h"}}, "spec": {"replicas": 9}});
-        assert!(needs_write(&wanted, &drifted, Some(&changed)));
+        assert!(needs_write(&wanted, &drifted, Some(&answered)));
     }
 }

@@ -1,0 +1,285 @@
+//! `weir operator`: flags, environment and logs; the rest is `weir-operator`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::ValueEnum;
+use serde_json::json;
+use weir_core::{plan::KeyAlgorithm, policy::SlotName};
+use weir_operator::{Config, leader, telemetry};
+
+use crate::{
+    args::{default_cache, pair, slot_file},
+    exit::{Exit, Failure},
+};
+
+/// Shown after the flags.
+pub const HELP: &str = "\
+Every flag can be given as an environment variable, named beside it.
+
+Exit codes:
+  0  stopped when it was told to
+  2  usage
+  8  it could not start, or lost leadership
+
+Examples:
+  weir operator --kubeconfig ~/.kube/config --leader-elect false
+  weir operator --watch-namespace team-a --watch-namespace team-b
+  weir operator --policy konnect-env=my-policy.wasm
+  weir operator --print-config";
+
+/// `weir operator`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's ServiceAccount.
+    #[arg(long, env = "WEIR_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The operator's own namespace: its Lease, its CA and its keys are there.
+    #[arg(long, env = "WEIR_NAMESPACE", value_name = "NAMESPACE", default_value = "weir-system")]
+    namespace: String,
+    /// Watch this namespace only. Repeatable; all namespaces by default.
+    #[arg(long = "watch-namespace", env = "WEIR_WATCH_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',')]
+    watch_namespaces: Vec<String>,
+    /// Use this component for a slot instead of the built-in one; the file is watched. Repeatable.
+    #[arg(long = "policy", env = "WEIR_POLICY", value_name = "SLOT=FILE.wasm", value_parser = slot_file, value_delimiter = ',')]
+    policies: Vec<(SlotName, PathBuf)>,
+    /// Settings of a slot's policy: a YAML or JSON file; the file is watched. Repeatable.
+    #[arg(long = "settings", env = "WEIR_SETTINGS", value_name = "SLOT=FILE", value_parser = slot_file, value_delimiter = ',')]
+    settings: Vec<(SlotName, PathBuf)>,
+    /// Where compiled components are kept; empty keeps none.
+    #[arg(long, env = "WEIR_CACHE_DIR", value_name = "DIR", default_value_os_t = default_cache(),
+          value_parser = clap::builder::TypedValueParser::map(clap::builder::OsStringValueParser::new(), PathBuf::from))]
+    cache_dir: PathBuf,
+    /// Name of the cluster, as policies see it.
+    #[arg(long, env = "WEIR_CLUSTER_NAME", value_name = "NAME", default_value = "")]
+    cluster_name: String,
+    /// Label of the cluster, as policies see it. Repeatable.
+    #[arg(long = "cluster-label", env = "WEIR_CLUSTER_LABEL", value_name = "KEY=VALUE", value_parser = pair, value_delimiter = ',')]
+    cluster_labels: Vec<(String, String)>,
+    /// Refuse images that are known to be below Kong 3.0.0.
+    #[arg(long, env = "WEIR_VALIDATE_IMAGES", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    validate_images: bool,
+    /// Label key that marks Secrets for Kong's own tools.
+    #[arg(long, env = "WEIR_SECRET_LABEL", value_name = "KEY", default_value = weir_api::keys::SECRET)]
+    secret_label: String,
+    /// Secret of the cluster CA in the operator's namespace; made when it is missing.
+    #[arg(long, env = "WEIR_CLUSTER_CA_SECRET", value_name = "NAME", default_value = "kong-operator-ca")]
+    cluster_ca_secret: String,
+    /// Key of a cluster CA that has to be made.
+    #[arg(long, env = "WEIR_CLUSTER_CA_KEY_TYPE", value_enum, default_value_t = KeyType::Ecdsa)]
+    cluster_ca_key_type: KeyType,
+    /// Lifetime of an admin certificate.
+    #[arg(long, env = "WEIR_CERT_TTL", value_name = "DURATION", default_value = "87600h", value_parser = duration)]
+    cert_ttl: Duration,
+    /// How long before its end an admin certificate is renewed.
+    #[arg(long, env = "WEIR_CERT_EXPIRATION_MARGIN", value_name = "DURATION", default_value = "168h", value_parser = duration)]
+    cert_expiration_margin: Duration,
+    /// Address of /metrics; 0 for none.
+    #[arg(long, env = "WEIR_METRICS_BIND_ADDRESS", value_name = "ADDRESS", default_value = ":8080")]
+    metrics_bind_address: String,
+    /// Address of /healthz and /readyz; 0 for none.
+    #[arg(long, env = "WEIR_HEALTH_PROBE_BIND_ADDRESS", value_name = "ADDRESS", default_value = ":8081")]
+    health_probe_bind_address: String,
+    /// Elect a leader among replicas.
+    #[arg(long, env = "WEIR_LEADER_ELECT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    leader_elect: bool,
+    /// Name of the Lease.
+    #[arg(long, env = "WEIR_LEADER_ELECTION_ID", value_name = "NAME", default_value = weir_operator::config::INSTALL)]
+    leader_election_id: String,
+    /// A leader that was not seen for so long has lost.
+    #[arg(long, env = "WEIR_LEADER_ELECTION_LEASE_DURATION", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    leader_election_lease_duration: Duration,
+    /// A leader that could not renew for so long gives up.
+    #[arg(long, env = "WEIR_LEADER_ELECTION_RENEW_DEADLINE", value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    leader_election_renew_deadline: Duration,
+    /// How often the Lease is renewed, or tried for.
+    #[arg(long, env = "WEIR_LEADER_ELECTION_RETRY_PERIOD", value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    leader_election_retry_period: Duration,
+    /// Objects of one kind that are worked on at once.
+    #[arg(long, env = "WEIR_MAX_CONCURRENT_RECONCILES", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    max_concurrent_reconciles: u16,
+    /// How log lines look.
+    #[arg(long, env = "WEIR_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+    /// What is logged: a level, or levels by target such as `warn,weir_operator=debug`.
+    #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "FILTER", default_value = "info")]
+    log_level: String,
+    /// Print the settings in force as YAML and do nothing.
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// Key types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum KeyType {
+    /// ECDSA on P-256.
+    Ecdsa,
+    /// RSA of 2048 bits.
+    Rsa,
+}
+
+/// Log formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What keeps the operator from starting, and lost leadership.
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    if args.print_config {
+        return crate::print(serde_saphyr::to_string(&print(args))?.as_bytes());
+    }
+    let format = match args.log_format {
+        LogFormat::Text => telemetry::LogFormat::Text,
+        LogFormat::Json => telemetry::LogFormat::Json,
+    };
+    telemetry::init(format, &args.log_level).map_err(|error| Failure::usage(format!("--log-level: {error}")))?;
+    let config = config(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(weir_operator::run(config, stop()));
+    // What is still running belongs to nobody any more.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    result?;
+    Ok(Exit::Done)
+}
+
+/// Resolves at SIGTERM or SIGINT.
+async fn stop() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+}
+
+fn config(args: &Args) -> anyhow::Result<Config> {
+    if args.cert_expiration_margin >= args.cert_ttl {
+        return Err(Failure::usage("--cert-expiration-margin must be shorter than --cert-ttl, or every certificate is renewed at once").into());
+    }
+    let identity = identity();
+    let leader = leader::Config {
+        lease_duration: args.leader_election_lease_duration,
+        renew_deadline: args.leader_election_renew_deadline,
+        retry_period: args.leader_election_retry_period,
+        ..leader::Config::new(&args.namespace, &args.leader_election_id, &identity)
+    };
+    Ok(Config {
+        kubeconfig: args.kubeconfig.clone(),
+        namespace: args.namespace.clone(),
+        watch_namespaces: args.watch_namespaces.iter().filter(|n| !n.is_empty()).cloned().collect(),
+        identity,
+        policies: args.policies.clone(),
+        settings: args.settings.clone(),
+        cache_dir: (!args.cache_dir.as_os_str().is_empty()).then(|| args.cache_dir.clone()),
+        cluster_name: args.cluster_name.clone(),
+        cluster_labels: args.cluster_labels.iter().cloned().collect(),
+        validate_images: args.validate_images,
+        secret_label: args.secret_label.clone(),
+        ca_secret: args.cluster_ca_secret.clone(),
+        ca_key: match args.cluster_ca_key_type {
+            KeyType::Ecdsa => KeyAlgorithm::EcdsaP256,
+            KeyType::Rsa => KeyAlgorithm::Rsa2048,
+        },
+        certificate_ttl: args.cert_ttl,
+        certificate_margin: args.cert_expiration_margin,
+        metrics_address: args.metrics_bind_address.clone(),
+        probes_address: args.health_probe_bind_address.clone(),
+        leader: args.leader_elect.then_some(leader),
+        concurrency: usize::from(args.max_concurrent_reconciles),
+    })
+}
+
+/// The pod's name, else the host's; with the process id, since two processes of one host are two candidates.
+fn identity() -> String {
+    let name = ["POD_NAME", "HOSTNAME"].iter().find_map(|key| std::env::var(key).ok().filter(|v| !v.is_empty()));
+    let name = name.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|n| n.trim().to_owned()));
+    format!("{}_{}", name.filter(|n| !n.is_empty()).unwrap_or_else(|| "weir".into()), std::process::id())
+}
+
+/// The settings in force, by flag. None of them is a secret.
+fn print(args: &Args) -> serde_json::Value {
+    let files = |all: &[(SlotName, PathBuf)]| all.iter().map(|(slot, path)| format!("{slot}={}", path.display())).collect::<Vec<_>>();
+    let seconds = |d: Duration| format!("{}s", d.as_secs_f64());
+    json!({
+        "kubeconfig": args.kubeconfig,
+        "namespace": args.namespace,
+        "watch-namespace": args.watch_namespaces,
+        "policy": files(&args.policies),
+        "settings": files(&args.settings),
+        "cache-dir": args.cache_dir,
+        "cluster-name": args.cluster_name,
+        "cluster-label": args.cluster_labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>(),
+        "validate-images": args.validate_images,
+        "secret-label": args.secret_label,
+        "cluster-ca-secret": args.cluster_ca_secret,
+        "cluster-ca-key-type": args.cluster_ca_key_type.to_possible_value().map(|v| v.get_name().to_owned()),
+        "cert-ttl": seconds(args.cert_ttl),
+        "cert-expiration-margin": seconds(args.cert_expiration_margin),
+        "metrics-bind-address": args.metrics_bind_address,
+        "health-probe-bind-address": args.health_probe_bind_address,
+        "leader-elect": args.leader_elect,
+        "leader-election-id": args.leader_election_id,
+        "leader-election-lease-duration": seconds(args.leader_election_lease_duration),
+        "leader-election-renew-deadline": seconds(args.leader_election_renew_deadline),
+        "leader-election-retry-period": seconds(args.leader_election_retry_period),
+        "max-concurrent-reconciles": args.max_concurrent_reconciles,
+        "log-format": args.log_format.to_possible_value().map(|v| v.get_name().to_owned()),
+        "log-level": args.log_level,
+    })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no duration: write for example 15s, 30m or 87600h");
+    let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(signed).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parse(more: &[&str]) -> Box<Args> {
+        let cli = Cli::parse_from(["weir", "operator"].iter().chain(more));
+        let Command::Operator(args) = cli.command else { panic!("not the operator") };
+        args
+    }
+
+    #[test]
+    fn every_flag_is_an_environment_variable_and_is_printed() {
+        let cli = <Cli as clap::CommandFactory>::command();
+        let operator = cli.find_subcommand("operator").unwrap();
+        let printed = print(&parse(&[]));
+        for arg in operator.get_arguments().filter(|a| !["help", "version", "print-config"].contains(&a.get_id().as_str())) {
+            let Some(flag) = arg.get_long().filter(|f| *f != "print-config") else { continue };
+            let variable = format!("WEIR_{}", flag.replace('-', "_").to_uppercase());
+            assert_eq!(arg.get_env().and_then(|v| v.to_str()), Some(variable.as_str()), "{flag}");
+            assert!(printed.get(flag).is_some(), "{flag}");
+        }
+    }
+
+    #[test]
+    fn durations_are_as_kubernetes_writes_them() {
+        assert_eq!(duration("87600h"), Ok(Duration::from_secs(87_600 * 3_600)));
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert!(duration("-1s").is_err() && duration("soon").is_err());
+    }
+
+    #[test]
+    fn a_margin_that_eats_the_lifetime_is_refused() {
+        assert!(config(&parse(&["--cert-ttl", "1h", "--cert-expiration-margin", "1h"])).is_err());
+        let config = config(&parse(&["--watch-namespace", "a", "--watch-namespace", "b", "--leader-elect", "false"])).unwrap();
+        assert_eq!(config.watch_namespaces, ["a", "b"]);
+        assert!(config.leader.is_none());
+    }
+}

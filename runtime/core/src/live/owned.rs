@@ -1,0 +1,124 @@
+//! What our field manager owns of a live object, by `metadata.managedFields`. A pod template that is held is applied again as it is; without
+//! this we would claim the server's defaults and other people's fields with it, for instance the time that `kubectl rollout restart` sets.
+
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::PodTemplateSpec},
+    apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry,
+};
+use serde_json::{Map, Value};
+use weir_api::keys;
+
+/// The part of a live Deployment's pod template that our applies own. None where that is not known: the object was read without its managed
+/// fields, was never applied by us, or what they say is no such record.
+#[must_use]
+pub fn template(live: &Deployment) -> Option<PodTemplateSpec> {
+    let (ours, others): (Vec<_>, Vec<_>) = live.metadata.managed_fields.iter().flatten().partition(|entry| is_ours(entry));
+    let [ours] = ours.as_slice() else { return None };
+    let others: Vec<&Value> = others.into_iter().filter_map(of_template).collect();
+    let template = serde_json::to_value(&live.spec.as_ref()?.template).ok()?;
+    serde_json::from_value(extract(&template, of_template(ours)?, &others)?).ok()
+}
+
+fn is_ours(entry: &ManagedFieldsEntry) -> bool {
+    let whole = entry.subresource.as_deref().unwrap_or_default().is_empty();
+    entry.manager.as_deref() == Some(keys::FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply") && whole
+}
+
+fn of_template(entry: &ManagedFieldsEntry) -> Option<&Value> {
+    entry.fields_v1.as_ref()?.0.get("f:spec")?.get("f:template")
+}
+
+/// What of `live` stands at the paths of `fields`. `others` are the same place in the records of other managers. None when `fields` is
+/// malformed or does not fit the object.
+fn extract(live: &Value, fields: &Value, others: &[&Value]) -> Option<Value> {
+    let fields = fields.as_object()?;
+    if !has_parts(fields) {
+        // A value without recorded parts is owned whole, unless others own parts of it: then it is only ours that it is there at all. So it
+        // is with `.`, which is recorded beside parts that have gone since.
+        let parted = others.iter().filter_map(|other| other.as_object()).any(has_parts);
+        return Some(if parted || fields.contains_key(".") { empty(live) } else { live.clone() });
+    }
+    match live {
+        Value::Object(map) => members(map, fields, others),
+        Value::Array(items) => elements(items, fields, others),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+fn has_parts(fields: &Map<String, Value>) -> bool {
+    fields.keys().any(|key| key != ".")
+}
+
+/// The same kind of value with nothing in it.
+fn empty(value: &Value) -> Value {
+    match value {
+        Value::Object(_) => Value::Object(Map::new()),
+        Value::Array(_) => Value::Array(Vec::new()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+fn members(live: &Map<String, Value>, fields: &Map<String, Value>, others: &[&Value]) -> Option<Value> {
+    let mut owned = Map::new();
+    for (key, inner) in fields.iter().filter(|(key, _)| *key != ".") {
+        let name = key.strip_prefix("f:")?;
+        if let Some(value) = live.get(name) {
+            owned.insert(name.to_owned(), extract(value, inner, &within(others, key))?);
+        }
+    }
+    Some(Value::Object(owned))
+}
+
+/// Elements in the order they have in the live list: the order of containers and variables is part of the template.
+fn elements(live: &[Value], fields: &Map<String, Value>, others: &[&Value]) -> Option<Value> {
+    let selectors: Vec<(Selector, &String, &Value)> = fields
+        .iter()
+        .filter(|(key, _)| *key != ".")
+        .map(|(key, inner)| Selector::parse(key).map(|selector| (selector, key, inner)))
+        .collect::<Option<_>>()?;
+    let mut owned = Vec::new();
+    for item in live {
+        let Some((selector, key, inner)) = selectors.iter().find(|(selector, _, _)| selector.matches(item)) else { continue };
+        owned.push(match selector {
+            Selector::Value(value) => value.clone(),
+            Selector::Key(keys) => {
+                let mut part = extract(item, inner, &within(others, key))?;
+                // Without its keys an element is nobody.
+                part.as_object_mut()?.extend(keys.clone());
+                part
+            }
+        });
+    }
+    Some(Value::Array(owned))
+}
+
+fn within<'a>(others: &[&'a Value], key: &str) -> Vec<&'a Value> {
+    others.iter().filter_map(|other| other.get(key)).collect()
+}
+
+/// Which element of a list is meant.
+enum Selector {
+    /// `k:{…}`: the one that has these values.
+    Key(Map<String, Value>),
+    /// `v:…`: this very value.
+    Value(Value),
+}
+
+impl Selector {
+    fn parse(key: &str) -> Option<Self> {
+        if let Some(keys) = key.strip_prefix("k:") {
+            return serde_json::from_str(keys).ok().map(Self::Key);
+        }
+        serde_json::from_str(key.strip_prefix("v:")?).ok().map(Self::Value)
+    }
+
+    fn matches(&self, item: &Value) -> bool {
+        match self {
+            Self::Key(keys) => keys.iter().all(|(name, value)| item.get(name) == Some(value)),
+            Self::Value(value) => value == item,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Policies from files: a component per slot instead of the built-in one, and settings.
+
+use std::{
+    collections::BTreeMap,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use weir_core::{
+    hash,
+    policy::{BoxFuture, ConflictResolution, Finding, Identity, KonnectEnv, PluginPackaging, Policies, Policy, PolicyError, Slot, SlotName},
+};
+
+use crate::wasm::{Builtin, Limits, LoadError, Wasm, WasmSlot};
+
+/// One byte more than the host takes: the host says what is too large.
+const MAX_COMPONENT: u64 = (32 << 20) + 1;
+/// Largest settings file, bytes.
+const MAX_SETTINGS: u64 = 64 << 10;
+
+/// Which files stand for which slot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Components.
+    pub policies: BTreeMap<SlotName, PathBuf>,
+    /// Settings documents, YAML or JSON.
+    pub settings: BTreeMap<SlotName, PathBuf>,
+}
+
+/// Policies that are ready, and what is wrong with the others.
+pub struct Loaded {
+    /// One per slot.
+    pub policies: Policies,
+    /// Files that are no usable component. Each still stands for its slot, as a policy that always fails.
+    pub unusable: Vec<Unusable>,
+}
+
+/// A file that is no usable component for its slot.
+#[derive(Debug)]
+pub struct Unusable {
+    /// Slot.
+    pub slot: SlotName,
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub error: PolicyError,
+}
+
+/// What makes the files useless as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A settings file is no document, or too large.
+    #[error("{}: {problem}", path.display())]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        problem: String,
+    },
+    /// A policy refuses its settings.
+    #[error("--settings {slot}: the policy refuses them: {}", lines(findings))]
+    Settings {
+        /// Slot.
+        slot: SlotName,
+        /// What it says.
+        findings: Vec<Finding>,
+    },
+    /// Settings for a slot without a built-in policy.
+    #[error("--settings {0}: no built-in policy serves this slot yet; name one with --policy")]
+    NoBuiltin(SlotName),
+    /// A component inside this binary does not load.
+    #[error("the built-in {slot} policy does not load: {error}")]
+    Builtin {
+        /// Slot.
+        slot: SlotName,
+        /// Why.
+        error: PolicyError,
+    },
+}
+
+impl Files {
+    /// All files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.policies.values().chain(self.settings.values()).map(PathBuf::as_path)
+    }
+
+    /// Loads the policies of all slots, each call of them within `limits`.
+    ///
+    /// # Errors
+    /// Unreadable files, settings that are refused.
+    pub fn load(&self, host: &Wasm, limits: Limits) -> Result<Loaded, Error> {
+        let mut loader = Loader { host, limits, files: self, unusable: Vec::new() };
+        let policies = Policies { konnect_env: loader.slot::<KonnectEnv>()?, conflict_resolution: loader.slot::<ConflictResolution>()? };
+        // Nothing asks this slot yet; a file given for it is still checked.
+        if let Some(path) = self.policies.get(&SlotName::PluginPackaging) {
+            loader.file::<PluginPackaging>(path)?;
+        } else if self.settings.contains_key(&SlotName::PluginPackaging) {
+            return Err(Error::NoBuiltin(SlotName::PluginPackaging));
+        }
+        Ok(Loaded { policies, unusable: loader.unusable })
+    }
+}
+
+struct Loader<'a> {
+    host: &'a Wasm,
+    limits: Limits,
+    files: &'a Files,
+    unusable: Vec<Unusable>,
+}
+
+impl Loader<'_> {
+    fn settings<S: Slot>(&self) -> Result<Value, Error> {
+        self.files.settings.get(&S::NAME).map_or(Ok(Value::Null), |path| settings(path))
+    }
+
+    fn slot<S: Builtin + WasmSlot>(&mut self) -> Result<Arc<dyn Policy<S>>, Error> {
+        match self.files.policies.get(&S::NAME) {
+            Some(path) => self.file::<S>(path),
+            None => match self.host.builtin::<S>(self.settings::<S>()?, self.limits) {
+                Ok(policy) => Ok(policy),
+                Err(LoadError::Settings(findings)) => Err(Error::Settings { slot: S::NAME, findings }),
+                Err(LoadError::Policy(error)) => Err(Error::Builtin { slot: S::NAME, error }),
+            },
+        }
+    }
+
+    fn file<S: WasmSlot>(&mut self, path: &Path) -> Result<Arc<dyn Policy<S>>, Error> {
+        let settings = self.settings::<S>()?;
+        let bytes = read(path, MAX_COMPONENT)?;
+        let source = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
+        match self.host.load::<S>(&bytes, source.clone(), settings.clone(), self.limits) {
+            Ok(policy) => Ok(policy),
+            Err(LoadError::Settings(findings)) => Err(Error::Settings { slot: S::NAME, findings }),
+            Err(LoadError::Policy(error)) => {
+                self.unusable.push(Unusable { slot: S::NAME, path: path.to_owned(), error: error.clone() });
+                let identity = Identity { source, digest: hash::digest(&bytes), settings_digest: hash::digest_json(&settings) };
+                Ok(Arc::new(Broken { identity, error }))
+            }
+        }
+    }
+}
+
+fn settings(path: &Path) -> Result<Value, Error> {
+    let document = |problem: String| Error::Document { path: path.to_owned(), problem };
+    let bytes = read(path, MAX_SETTINGS + 1)?;
+    if bytes.len() as u64 > MAX_SETTINGS {
+        return Err(document(format!("settings are at most {} KiB", MAX_SETTINGS >> 10)));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| document("is not UTF-8 text".into()))?;
+    serde_saphyr::from_str(text).map_err(|error| document(error.to_string()))
+}
+
+fn read(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+    let unreadable = |source| Error::Read { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).map_err(unreadable)?.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(bytes)
+}
+
+fn lines(findings: &[Finding]) -> String {
+    let line = |f: &Finding| format!("{}: {}", if f.path.is_empty() { "settings" } else { &f.path }, f.message);
+    findings.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+/// Stands for a component that could not be loaded.
+struct Broken {
+    identity: Identity,
+    error: PolicyError,
+}
+
+impl<S: Slot> Policy<S> for Broken {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn evaluate<'a>(&'a self, _: &'a S::Input) -> BoxFuture<'a, Result<S::Answer, PolicyError>> {
+        Box::pin(std::future::ready(Err(self.error.clone())))
+    }
+}

@@ -1,0 +1,145 @@
+//! The only writer. Carries out what a plan wants, in its order, and puts the server's answers into the caches.
+
+mod children;
+mod errors;
+mod object;
+mod takeover;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kube::Client;
+use serde_json::Value;
+use weir_core::{
+    live,
+    plan::{CertificateRequest, Change, ChildKind, Object, Target},
+};
+
+pub(crate) use self::children::{certificate_resource, tls_secret};
+pub use self::errors::{Failed, Failure};
+pub use self::object::Patched;
+use crate::{
+    authority::Authority,
+    cache::Key,
+    memory::{Foreign, Remembered},
+    metrics::{Metrics, ObjectKind, Verb},
+    world::World,
+};
+
+/// The writer.
+pub struct Writer {
+    client: Client,
+    world: Arc<World>,
+    metrics: Arc<Metrics>,
+    authority: Arc<Authority>,
+    /// Names that turned out to be held by objects we do not watch.
+    foreign: Mutex<Foreign>,
+}
+
+impl Writer {
+    /// A writer through this client.
+    #[must_use]
+    pub fn new(client: Client, world: Arc<World>, metrics: Arc<Metrics>, authority: Arc<Authority>) -> Self {
+        Self { client, world, metrics, authority, foreign: Mutex::default() }
+    }
+
+    /// Names that others hold, as far as writes have shown.
+    pub fn foreign(&self) -> std::sync::MutexGuard<'_, Foreign> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Carries out changes of children. One that fails holds back only what needs it: the Deployment its certificate, deletions everything.
+    pub async fn children(&self, owner: &Key, uid: &str, changes: &[Change], remembered: &mut Remembered) -> Vec<Failure> {
+        let mut failures: Vec<Failure> = Vec::new();
+        for change in changes {
+            let failed = match change {
+                Change::Apply { object, .. } if needs(object, &failures) => continue,
+                Change::Apply { object, first } => self.apply(owner, uid, object, *first, remembered).await,
+                Change::MintCertificate(request) => self.mint(uid, request).await,
+                Change::TakeOver(target) => self.take_over(target).await,
+                Change::Delete(_) if !failures.is_empty() => continue,
+                Change::Delete(target) => self.delete(target, remembered).await,
+                // Of the object itself; its own pass writes them.
+                Change::RemoveAnnotation { .. } | Change::SetAnnotation { .. } | Change::SetFinalizer { .. } => continue,
+            };
+            if let Err(failure) = failed {
+                tracing::warn!(object = %owner, what = %failure.what, reason = ?failure.failed.reason(), message = %failure.message, "a write failed");
+                failures.push(failure);
+            }
+        }
+        failures
+    }
+
+    async fn apply(&self, owner: &Key, uid: &str, object: &Object, first: bool, remembered: &mut Remembered) -> Result<(), Failure> {
+        let kind = object.kind();
+        let name = object.meta().name.clone().unwrap_or_default();
+        let body = object.to_json();
+        let repair = !first && self.applied(kind, &Key::new(&owner.namespace, &name)) == applied(object);
+        let answer = match self.patch_child(kind, &owner.namespace, &name, &body, !first).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let failed = Failed::of(&error);
+                if first && failed.may_be_foreign() {
+                    self.learn(kind, owner, uid, &name).await;
+                }
+                return Err(Failure::new(kind, &name, failed, &error));
+            }
+        };
+        self.metrics.wrote(kind.into(), Verb::Apply);
+        remembered.answered(kind, &name, live::answer_digest(&body, &answer), repair);
+        self.cache(kind, answer).map_err(|error| Failure::unreadable(kind, &name, &error))
+    }
+
+    async fn mint(&self, uid: &str, request: &CertificateRequest) -> Result<(), Failure> {
+        let name = request.metadata.name.clone().unwrap_or_default();
+        let secret = self.authority.secret(request).map_err(|message| Failure::certificate(&name, message))?;
+        match self.create_secret(&secret).await {
+            Ok(()) => Ok(()),
+            // Made by a pass whose answer was lost; the cache will see it.
+            Err(error) if Failed::of(&error) == Failed::Exists && self.owns_secret(&secret, uid).await => Ok(()),
+            Err(error) => Err(Failure::new(ChildKind::Secret, &name, Failed::of(&error), &error)),
+        }
+    }
+
+    async fn delete(&self, target: &Target, remembered: &mut Remembered) -> Result<(), Failure> {
+        let failure = |error: &kube::Error| Failure::new(target.kind, &target.name, Failed::of(error), error);
+        self.release(target).await.map_err(|error| failure(&error))?;
+        match self.delete_child(target).await {
+            Ok(()) => {}
+            Err(error) if Failed::of(&error) == Failed::Gone => {}
+            Err(error) => return Err(failure(&error)),
+        }
+        remembered.forget(target.kind, &target.name);
+        self.metrics.wrote(target.kind.into(), Verb::Delete);
+        Ok(())
+    }
+}
+
+/// A Deployment whose certificate could not be stored would wait for it for ever; the next pass makes both.
+fn needs(object: &Object, failures: &[Failure]) -> bool {
+    match object {
+        Object::Deployment(_) => failures.iter().any(|f| f.kind == ChildKind::Secret),
+        Object::Service(_) | Object::HorizontalPodAutoscaler(_) | Object::PodDisruptionBudget(_) | Object::Certificate(_) => false,
+    }
+}
+
+fn applied(object: &Object) -> Option<String> {
+    object.meta().annotations.as_ref()?.get(weir_api::keys::APPLIED).cloned()
+}
+
+impl From<ChildKind> for ObjectKind {
+    fn from(kind: ChildKind) -> Self {
+        match kind {
+            ChildKind::Service => Self::Service,
+            ChildKind::Secret => Self::Secret,
+            ChildKind::Deployment => Self::Deployment,
+            ChildKind::HorizontalPodAutoscaler => Self::HorizontalPodAutoscaler,
+            ChildKind::PodDisruptionBudget => Self::PodDisruptionBudget,
+            ChildKind::Certificate => Self::Certificate,
+        }
+    }
+}
+
+/// The text of an object's field, where it has one.
+pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer).and_then(Value::as_str)
+}

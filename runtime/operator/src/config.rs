@@ -1,0 +1,54 @@
+//! Everything that can be set. The command line fills it; nothing else reads flags or the environment.
+
+use std::{path::PathBuf, time::Duration};
+
+use weir_core::{
+    plan::KeyAlgorithm,
+    policy::{Pairs, SlotName},
+};
+
+/// Name of the operator's Lease, and part of the names of its RBAC objects.
+pub const INSTALL: &str = "weir";
+
+/// Settings of the operator.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where the cluster is; the usual places when not given.
+    pub kubeconfig: Option<PathBuf>,
+    /// The operator's own namespace.
+    pub namespace: String,
+    /// Namespaces to watch; empty for all.
+    pub watch_namespaces: Vec<String>,
+    /// Name of this process among its replicas.
+    pub identity: String,
+    /// Components instead of the built-in policies.
+    pub policies: Vec<(SlotName, PathBuf)>,
+    /// Settings of policies.
+    pub settings: Vec<(SlotName, PathBuf)>,
+    /// Where compiled components are kept; none keeps them in memory.
+    pub cache_dir: Option<PathBuf>,
+    /// Name of the cluster, for policies.
+    pub cluster_name: String,
+    /// Labels of the cluster, for policies.
+    pub cluster_labels: Pairs,
+    /// Refuse images known to be below Kong 3.0.0.
+    pub validate_images: bool,
+    /// Label key that marks Secrets for Kong's own tools.
+    pub secret_label: String,
+    /// Secret of the cluster CA, in the operator's namespace.
+    pub ca_secret: String,
+    /// Key of a CA that has to be made.
+    pub ca_key: KeyAlgorithm,
+    /// Lifetime of an admin certificate.
+    pub certificate_ttl: Duration,
+    /// How long before its end a certificate is renewed.
+    pub certificate_margin: Duration,
+    /// Address of `/metrics`; "0" for none.
+    pub metrics_address: String,
+    /// Address of `/healthz` and `/readyz`; "0" for none.
+    pub probes_address: String,
+    /// Leader election; none to lead at once.
+    pub leader: Option<crate::leader::Config>,
+    /// Passes over objects of one kind at once.
+    pub concurrency: usize,
+}

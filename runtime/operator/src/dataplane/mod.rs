@@ -1,0 +1,140 @@
+//! DataPlane: watches wake a pass, gather makes its snapshot, the core decides and plans, the writer carries it out.
+
+mod gather;
+mod renewals;
+pub mod watches;
+
+use std::{
+    sync::{Arc, PoisonError},
+    time::{Duration, Instant},
+};
+
+use kube::Resource;
+use weir_api::dataplane::{DataPlane, DataPlaneStatus};
+use weir_core::{
+    dataplane::{provision, reconcile},
+    events::Event,
+    plan::Plan,
+};
+
+pub use self::renewals::Renewals;
+use crate::{
+    apply::{Failure, Patched},
+    cache::Key,
+    context::Context,
+    memory::Remembered,
+    metrics::{Kind, ObjectKind, Outcome},
+    queue::Next,
+};
+
+/// A pass that could not see everything it needs waits so long.
+const UNSEEN: Duration = Duration::from_secs(2);
+
+/// One pass.
+pub async fn pass(context: Arc<Context>, key: Key) -> Next {
+    let begun = Instant::now();
+    let Some(data_plane) = context.world.data_planes.get(&key) else {
+        context.data_planes.memory.forget(&key);
+        context.data_planes.queue.forget(&key);
+        context.renewals.forget(&key);
+        return Next::Done;
+    };
+    let (outcome, next) = look(&context, &key, &data_plane).await;
+    context.metrics.reconciled(Kind::DataPlane, outcome, begun.elapsed());
+    next
+}
+
+async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome, Next) {
+    let uid = data_plane.metadata.uid.clone().unwrap_or_default();
+    let memory = context.data_planes.memory.of(key);
+    let mut remembered = memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    remembered.begin(&uid);
+    let snapshot = match gather::snapshot(context, data_plane, &remembered).await {
+        Ok(snapshot) => snapshot,
+        Err(reason) => {
+            tracing::warn!(object = %key, %reason, "a pass waits");
+            return (Outcome::Failed, Next::After(UNSEEN));
+        }
+    };
+    context.renewals.note(key, &snapshot);
+    // Set before the first pass; without a key no record could be believed, so nothing is decided.
+    let Some(sealing) = context.sealing.get() else { return (Outcome::Failed, Next::After(UNSEEN)) };
+    let plan = reconcile(&snapshot, &context.policies.current(), sealing).await;
+    let failures = context.writer.children(key, &uid, &plan.changes, &mut remembered).await;
+    for failure in &failures {
+        context.metrics.failed(Kind::DataPlane, failure.failed.reason());
+    }
+    publish(context, data_plane, &plan, &failures, &mut remembered);
+    let held = !plan.holds.is_empty();
+    let written = own(context, data_plane, &snapshot, plan, &failures).await;
+    let fights = remembered.fights();
+    *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
+    match (written, failures.is_empty(), fights) {
+        (Written::Failed, _, _) | (_, false, _) => (Outcome::Failed, Next::BackOff),
+        (Written::Again, true, _) => (Outcome::Done, Next::After(Duration::from_millis(50))),
+        (Written::Done, true, Some((_, rest))) => (Outcome::Held, Next::Rest(rest)),
+        (Written::Done, true, None) if held => (Outcome::Held, Next::Done),
+        (Written::Done, true, None) => (Outcome::Done, Next::Done),
+    }
+}
+
+enum Written {
+    Done,
+    Again,
+    Failed,
+}
+
+/// Writes to the DataPlane itself: annotations first, so that an instruction is used up before its effect is reported.
+async fn own(
+    context: &Context,
+    data_plane: &DataPlane,
+    snapshot: &weir_core::dataplane::Snapshot,
+    plan: Plan<DataPlaneStatus>,
+    failures: &[Failure],
+) -> Written {
+    let cache = &context.world.data_planes;
+    match context.writer.object(ObjectKind::DataPlane, cache, data_plane, &plan.changes).await {
+        Patched::Done => {}
+        Patched::Stale => return Written::Again,
+        Patched::Gone => return Written::Done,
+        Patched::Failed(error) => return failed(context, &error),
+    }
+    let Some(mut wanted) = plan.status else { return Written::Done };
+    let messages: Vec<String> = failures.iter().filter(|f| f.needs_a_person()).map(|f| f.message.clone()).collect();
+    if !messages.is_empty() {
+        provision::unable_to_provision(&mut wanted, snapshot, &messages.join("; "));
+    }
+    if data_plane.status.as_ref() == Some(&wanted) {
+        return Written::Done;
+    }
+    // The annotations may just have made another version.
+    let current = cache.get(&Key::of(data_plane.meta())).filter(|c| c.metadata.uid == data_plane.metadata.uid);
+    let current = current.as_deref().filter(|c| c.metadata.generation == data_plane.metadata.generation).unwrap_or(data_plane);
+    match context.writer.status(ObjectKind::DataPlane, cache, current, current.status.as_ref(), &wanted).await {
+        Patched::Done | Patched::Gone => Written::Done,
+        Patched::Stale => Written::Again,
+        Patched::Failed(error) => failed(context, &error),
+    }
+}
+
+fn failed(context: &Context, error: &kube::Error) -> Written {
+    let reason = crate::metrics::ErrorReason::of(error);
+    context.metrics.failed(Kind::DataPlane, reason);
+    tracing::warn!(%error, "a write to a DataPlane failed");
+    Written::Failed
+}
+
+fn publish(context: &Context, data_plane: &DataPlane, plan: &Plan<DataPlaneStatus>, failures: &[Failure], remembered: &mut Remembered) {
+    let mut events = plan.events.clone();
+    // What failed did not happen.
+    events.retain(|e| !failures.iter().any(|f| e.data == f.what));
+    events.extend(failures.iter().filter(|f| f.needs_a_person()).map(|f| Event::warning("WriteFailed", "The API server refused a write", f.message.clone())));
+    if let Some((names, _)) = remembered.fights() {
+        let data = format!("{}: another manager keeps changing it; Weir repairs it less and less often", names.join(", "));
+        events.push(Event::warning("Contended", "A child is changed again and again", data));
+    }
+    let news = remembered.news(events);
+    if !news.is_empty() {
+        context.events.publish(&data_plane.object_ref(&()), news);
+    }
+}

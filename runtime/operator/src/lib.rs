@@ -1,0 +1,29 @@
+//! The imperative shell: watches wake passes, [`dataplane`] and the other kinds gather what the core needs, [`apply`] is the only writer.
+//!
+//! "What happens when X changes": `<kind>/watches.rs` says whom it wakes, `<kind>/gather.rs` what a pass sees, `weir-core` what is decided,
+//! [`apply`] what is written.
+
+pub mod apply;
+pub mod authority;
+pub mod cache;
+pub mod certificates;
+pub mod config;
+pub mod context;
+pub mod dataplane;
+mod error;
+pub mod events;
+pub mod health;
+pub mod konnect_extension;
+pub mod kong;
+pub mod leader;
+pub mod memory;
+pub mod metrics;
+pub mod policies;
+pub mod queue;
+mod run;
+pub mod secrets;
+pub mod telemetry;
+pub mod watch;
+pub mod world;
+
+pub use self::{config::Config, error::Error, run::run};

@@ -1,0 +1,138 @@
+//! The policies in force, and the files they may come from: a file that changes is loaded and takes over with no restart; one that does
+//! not load changes nothing.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, SystemTime},
+};
+
+use tokio::sync::watch;
+use weir_core::policy::{Policies, Policy, Slot, SlotName};
+use weir_host::{
+    files::{self, Files, Loaded},
+    layer::{Counters, Memo, MemoSize, Observe},
+    wasm::{Limits, Wasm},
+};
+
+use crate::health::Health;
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The policies in force.
+pub struct InForce {
+    host: Wasm,
+    files: Files,
+    counters: Arc<Counters>,
+    health: Health,
+    policies: RwLock<Policies>,
+}
+
+/// What tells one version of a file from another.
+type Stamp = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
+
+impl InForce {
+    /// Loads them for the first time. A component that cannot be used stands for its slot and always fails: objects say so.
+    ///
+    /// # Errors
+    /// Unreadable files, settings that are refused.
+    pub fn load(host: Wasm, files: Files, counters: Arc<Counters>, health: Health) -> Result<Self, files::Error> {
+        let loaded = files.load(&host, Limits::default())?;
+        for unusable in &loaded.unusable {
+            tracing::error!(slot = %unusable.slot, path = %unusable.path.display(), error = %unusable.error, "a policy cannot be used");
+        }
+        let policies = RwLock::new(layered(loaded, &counters));
+        let this = Self { host, files, counters, health, policies };
+        this.report();
+        Ok(this)
+    }
+
+    /// What a pass asks. A pass that has begun keeps what it began with.
+    #[must_use]
+    pub fn current(&self) -> Policies {
+        self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn report(&self) {
+        let policies = self.current();
+        self.health.policy(SlotName::KonnectEnv, policies.konnect_env.identity().digest.clone());
+        self.health.policy(SlotName::ConflictResolution, policies.conflict_resolution.identity().digest.clone());
+    }
+
+    /// Looks at the files until `stop` says so, and calls `swapped` after other policies took over.
+    pub async fn watch(self: Arc<Self>, mut stop: watch::Receiver<bool>, swapped: impl Fn()) {
+        if self.files.paths().next().is_none() {
+            return;
+        }
+        let mut known = self.stamp();
+        loop {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            let now = self.stamp();
+            if now == known {
+                continue;
+            }
+            known = now;
+            let this = Arc::clone(&self);
+            match tokio::task::spawn_blocking(move || this.reload()).await {
+                Ok(true) => swapped(),
+                Ok(false) => {}
+                Err(error) => tracing::error!(%error, "loading policies was interrupted"),
+            }
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        let stamp = |path: &std::path::Path| {
+            let meta = std::fs::metadata(path).ok()?;
+            Some((meta.modified().ok()?, meta.len()))
+        };
+        self.files.paths().map(|path| (path.to_owned(), stamp(path))).collect()
+    }
+
+    /// Whether other policies are in force now.
+    fn reload(&self) -> bool {
+        let loaded = match self.files.load(&self.host, Limits::default()) {
+            Ok(loaded) if loaded.unusable.is_empty() => loaded,
+            Ok(loaded) => {
+                for unusable in &loaded.unusable {
+                    tracing::error!(slot = %unusable.slot, path = %unusable.path.display(), error = %unusable.error,
+                        "a changed policy cannot be used; the one in force stays");
+                }
+                return false;
+            }
+            Err(error) => {
+                tracing::error!(%error, "changed policies cannot be loaded; those in force stay");
+                return false;
+            }
+        };
+        let (before, after) = (identities(&self.current()), identities(&loaded.policies));
+        if before == after {
+            return false;
+        }
+        tracing::info!(?before, ?after, "policies were swapped");
+        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = layered(loaded, &self.counters);
+        self.report();
+        true
+    }
+}
+
+fn identities(policies: &Policies) -> [(String, String); 2] {
+    let of = |i: &weir_core::policy::Identity| (i.digest.clone(), i.settings_digest.clone());
+    [of(policies.konnect_env.identity()), of(policies.conflict_resolution.identity())]
+}
+
+fn layered(loaded: Loaded, counters: &Arc<Counters>) -> Policies {
+    Policies {
+        konnect_env: remembered(loaded.policies.konnect_env, counters),
+        conflict_resolution: remembered(loaded.policies.conflict_resolution, counters),
+    }
+}
+
+/// Memory outside of the counter: what is counted are the questions that reach the policy.
+fn remembered<S: Slot>(policy: Arc<dyn Policy<S>>, counters: &Arc<Counters>) -> Arc<dyn Policy<S>> {
+    Arc::new(Memo::new(Arc::new(Observe::new(policy, Arc::clone(counters))), MemoSize::default()))
+}

@@ -1,0 +1,299 @@
+//! Starting, leading and stopping.
+
+use std::{collections::BTreeMap, future::Future, path::PathBuf, sync::Arc, time::Duration};
+
+use http::{HeaderValue, header::USER_AGENT};
+use jiff::Timestamp;
+use kube::{Client, config::KubeConfigOptions};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
+use weir_core::policy::SlotName;
+use weir_host::{
+    files::Files,
+    layer::Counters,
+    wasm::{Config as WasmConfig, Wasm},
+};
+
+use crate::{
+    apply::Writer,
+    authority::Authority,
+    cache::Key,
+    config::Config,
+    context::{Context, Controller, Settings},
+    dataplane::{self, Renewals},
+    error::Error,
+    events::Publisher,
+    health::{self, Health},
+    kong, konnect_extension, leader,
+    metrics::{Kind, Metrics},
+    policies::InForce,
+    secrets::Secrets,
+    watch::{Pending, Watching, until_done},
+    world::World,
+};
+
+/// Runs the operator until `stop` resolves: then passes that are running finish, and the Lease is given up.
+///
+/// # Errors
+/// What keeps it from starting, and lost leadership.
+pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+    if let Some(leader) = &config.leader {
+        leader.check()?;
+    }
+    // The one crypto provider; a second call finds it set.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let client = client(&config).await?;
+    let health = Health::default();
+    let counters = Arc::new(Counters::default());
+    let metrics = Arc::new(Metrics::new(Arc::clone(&counters)));
+    let stopped = stopping(stop);
+    let mut servers = JoinSet::new();
+    serve(&config, &health, &metrics, &stopped, &mut servers).await?;
+    let policies = load_policies(&config, &counters, &health)?;
+    let context = context(&config, client.clone(), Arc::clone(&metrics), policies);
+    let pending = Pending::new(2);
+    let watching =
+        Watching { pending: pending.clone(), client: client.clone(), namespaces: config.watch_namespaces.clone(), health: health.clone(), metrics };
+    let mut watches = JoinSet::new();
+    watches.spawn(dataplane::watches::run(Arc::clone(&context), watching.clone()));
+    watches.spawn(konnect_extension::watches::run(Arc::clone(&context), watching));
+    let held = match lead(&client, &config, &stopped).await {
+        Led::Stopped => return Ok(()),
+        Led::Alone => None,
+        Led::Elected(held) => Some(held),
+    };
+    health.leading(true);
+    context.metrics.leading(true);
+    let result = work(&config, &context, &health, &pending, &stopped, held).await;
+    context.metrics.leading(false);
+    watches.shutdown().await;
+    servers.shutdown().await;
+    tracing::info!("stopped");
+    result
+}
+
+enum Led {
+    /// Asked to stop before it led.
+    Stopped,
+    /// No election.
+    Alone,
+    /// Elected.
+    Elected(leader::Held),
+}
+
+async fn lead(client: &Client, config: &Config, stopped: &watch::Receiver<bool>) -> Led {
+    let Some(election) = &config.leader else { return Led::Alone };
+    let mut stop = stopped.clone();
+    tokio::select! {
+        _ = stop.wait_for(|stop| *stop) => Led::Stopped,
+        held = leader::acquire(client.clone(), election.clone()) => Led::Elected(held),
+    }
+}
+
+/// What the leader does.
+async fn work(
+    config: &Config,
+    context: &Arc<Context>,
+    health: &Health,
+    pending: &Pending,
+    stopped: &watch::Receiver<bool>,
+    held: Option<leader::Held>,
+) -> Result<(), Error> {
+    let mut stop = stopped.clone();
+    let start = async {
+        until_done("the cluster CA", || context.authority.load(true)).await;
+        let sealing = until_done("the key of last answers", || context.authority.sealing()).await;
+        // Set once: this runs once.
+        let _ = context.sealing.set(sealing);
+        pending.all().await;
+    };
+    let Some(mut held) = held else {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return Ok(()),
+            () = start => {}
+        }
+        passes(config, context, health, stopped).await;
+        return Ok(());
+    };
+    tokio::select! {
+        () = held.lost() => return Err(Error::LeadershipLost),
+        _ = stop.wait_for(|stop| *stop) => {
+            held.release().await;
+            return Ok(());
+        }
+        () = start => {}
+    }
+    tokio::select! {
+        // Passes are dropped where they are: another replica may write by now.
+        () = held.lost() => return Err(Error::LeadershipLost),
+        () = passes(config, context, health, stopped) => {}
+    }
+    held.release().await;
+    Ok(())
+}
+
+/// Runs the controllers until they are told to stop and have finished what they began.
+async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stopped: &watch::Receiver<bool>) {
+    let queues = [&context.data_planes.queue, &context.extensions.queue];
+    queues.iter().for_each(|queue| queue.open());
+    context.all_data_planes();
+    context.world.extensions.keys().into_iter().for_each(|key| context.extensions.queue.changed(key));
+    tracing::info!(data_planes = context.world.data_planes.len(), konnect_extensions = context.world.extensions.len(), "the operator leads and works");
+    let data_planes = {
+        let shared = Arc::clone(context);
+        let idle = || tick(context, health);
+        context.data_planes.queue.work(config.concurrency, stopped.clone(), move |key| dataplane::pass(Arc::clone(&shared), key), idle)
+    };
+    let extensions = {
+        let shared = Arc::clone(context);
+        let idle = || context.metrics.queue(Kind::KonnectExtension, context.extensions.queue.depth());
+        context.extensions.queue.work(config.concurrency, stopped.clone(), move |key| konnect_extension::pass(Arc::clone(&shared), key), idle)
+    };
+    let swapped = {
+        let shared = Arc::clone(context);
+        move || shared.all_data_planes()
+    };
+    let files = Arc::clone(&context.policies).watch(stopped.clone(), swapped);
+    tokio::join!(data_planes, extensions, files, authority(context, stopped), kongs(context, stopped));
+}
+
+/// Every second.
+fn tick(context: &Context, health: &Health) {
+    health.tick();
+    context.metrics.queue(Kind::DataPlane, context.data_planes.queue.depth());
+    context.metrics.objects(Kind::DataPlane, context.world.data_planes.len());
+    context.metrics.objects(Kind::KonnectExtension, context.world.extensions.len());
+    context.renewals.due(Timestamp::now()).into_iter().for_each(|key| context.data_planes.queue.changed(key));
+}
+
+/// Reads the CA again when its Secret changes.
+async fn authority(context: &Context, stopped: &watch::Receiver<bool>) {
+    let mut stop = stopped.clone();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = context.authority_changed.notified() => {}
+        }
+        match context.authority.load(true).await {
+            Ok(true) => {
+                tracing::info!(secret = %context.authority.name, "another cluster CA is in force");
+                context.all_data_planes();
+            }
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "the changed cluster CA cannot be used; the one in force stays"),
+        }
+    }
+}
+
+/// Looks at everything again when Kong's operator comes or goes: a Lease that runs out makes no event.
+async fn kongs(context: &Context, stopped: &watch::Receiver<bool>) {
+    let mut stop = stopped.clone();
+    let live = || kong::live(&context.world.kong_leases, Timestamp::now());
+    let mut known = live();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+        }
+        let now = live();
+        if now != known {
+            tracing::info!(holder = now.as_deref().unwrap_or_default(), "Kong's operator came or went");
+            known = now;
+            context.all_data_planes();
+        }
+    }
+}
+
+fn stopping(stop: impl Future<Output = ()> + Send + 'static) -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        stop.await;
+        tracing::info!("stopping: what has begun is finished");
+        let _ = sender.send(true);
+        // Kept: a closed channel would read as "stop" to some and as an error to others.
+        std::future::pending::<()>().await;
+    });
+    receiver
+}
+
+async fn client(config: &Config) -> Result<Client, Error> {
+    let mut kube = match &config.kubeconfig {
+        Some(path) => {
+            let unusable = |source| Error::Kubeconfig { path: path.clone(), source };
+            let file = kube::config::Kubeconfig::read_from(path).map_err(unusable)?;
+            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(unusable)?
+        }
+        None => kube::Config::infer().await.map_err(Error::NoCluster)?,
+    };
+    kube.headers.push((USER_AGENT, HeaderValue::from_static(concat!("weir/", env!("CARGO_PKG_VERSION")))));
+    // Watches say nothing for minutes; a dead connection is found by their own timeouts.
+    kube.connect_timeout = Some(Duration::from_secs(10));
+    kube.write_timeout = Some(Duration::from_secs(30));
+    Client::try_from(kube).map_err(Error::Client)
+}
+
+async fn serve(config: &Config, health: &Health, metrics: &Arc<Metrics>, stopped: &watch::Receiver<bool>, servers: &mut JoinSet<()>) -> Result<(), Error> {
+    let until = || {
+        let mut stop = stopped.clone();
+        async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+        }
+    };
+    if let Some(server) = health::Server::bind("--metrics-bind-address", &config.metrics_address).await? {
+        servers.spawn(server.run(health::exposition(Arc::clone(metrics)), until()));
+    }
+    if let Some(server) = health::Server::bind("--health-probe-bind-address", &config.probes_address).await? {
+        servers.spawn(server.run(health::probes(health.clone()), until()));
+    }
+    Ok(())
+}
+
+fn load_policies(config: &Config, counters: &Arc<Counters>, health: &Health) -> Result<Arc<InForce>, Error> {
+    let files = Files { policies: by_slot("--policy", &config.policies)?, settings: by_slot("--settings", &config.settings)? };
+    let compile_program = std::env::current_exe().ok().filter(|exe| exe.file_stem().is_some_and(|name| name == "weir"));
+    let cache_dir = config.cache_dir.as_ref().map(|dir| dir.join("aot"));
+    let host = Wasm::new(WasmConfig { cache_dir, compile_program, ..WasmConfig::default() }).map_err(Error::Host)?;
+    Ok(Arc::new(InForce::load(host, files, Arc::clone(counters), health.clone())?))
+}
+
+fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap<SlotName, PathBuf>, Error> {
+    let mut map = BTreeMap::new();
+    for (slot, path) in pairs {
+        if map.insert(*slot, path.clone()).is_some() {
+            return Err(Error::Twice { flag, slot: *slot });
+        }
+    }
+    Ok(map)
+}
+
+fn context(config: &Config, client: Client, metrics: Arc<Metrics>, policies: Arc<InForce>) -> Arc<Context> {
+    let world = Arc::new(World::default());
+    let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    let ca = Key::new(&config.namespace, &config.ca_secret);
+    let authority = Arc::new(Authority::new(client.clone(), ca, config.ca_key, config.secret_label.clone()));
+    Arc::new(Context {
+        writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),
+        secrets: Secrets::new(client.clone(), Arc::clone(&world)),
+        events: Publisher::start(client, config.identity.clone(), Arc::clone(&metrics)),
+        world,
+        authority,
+        policies,
+        sealing: std::sync::OnceLock::new(),
+        settings: Settings {
+            cluster_name: config.cluster_name.clone(),
+            cluster_labels: config.cluster_labels.clone(),
+            validate_images: config.validate_images,
+            secret_label: config.secret_label.clone(),
+            certificate_ttl_seconds: seconds(config.certificate_ttl),
+            certificate_margin_seconds: seconds(config.certificate_margin),
+        },
+        metrics,
+        data_planes: Controller::default(),
+        extensions: Controller::default(),
+        users: konnect_extension::Users::default(),
+        renewals: Renewals::default(),
+        authority_changed: Notify::new(),
+    })
+}

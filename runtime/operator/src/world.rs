@@ -1,0 +1,148 @@
+//! Everything the operator sees of the cluster: one cache per kind, reduced to what a pass reads.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, ReplicaSet},
+        autoscaling::v2::HorizontalPodAutoscaler,
+        coordination::v1::Lease,
+        core::v1::{Namespace, Secret, Service},
+        policy::v1::PodDisruptionBudget,
+    },
+    apimachinery::pkg::apis::meta::v1::{FieldsV1, ObjectMeta},
+};
+use kube::core::{DynamicObject, PartialObjectMeta};
+use serde_json::json;
+use weir_api::{dataplane::DataPlane, keys, konnect_extension::KonnectExtension};
+
+use crate::cache::{Cache, Cached};
+
+/// All caches.
+#[derive(Debug, Default)]
+pub struct World {
+    /// DataPlanes.
+    pub data_planes: Cache<DataPlane>,
+    /// Token-free KonnectExtensions.
+    pub extensions: Cache<KonnectExtension>,
+    /// Deployments of ours or of Kong's operator.
+    pub deployments: Cache<Deployment>,
+    /// ReplicaSets of them, reduced.
+    pub replica_sets: Cache<ReplicaSetMeta>,
+    /// Services of ours or of Kong's operator.
+    pub services: Cache<Service>,
+    /// Names that other Services hold.
+    pub other_services: Cache<PartialObjectMeta<Service>>,
+    /// Autoscalers of ours.
+    pub autoscalers: Cache<HorizontalPodAutoscaler>,
+    /// Disruption budgets of ours.
+    pub disruption_budgets: Cache<PodDisruptionBudget>,
+    /// cert-manager Certificates of ours, where that kind is served.
+    pub certificates: Cache<ForeignMeta>,
+    /// Metadata of every Secret: a Secret that exists is never "not found" for want of a label.
+    pub secrets: Cache<PartialObjectMeta<Secret>>,
+    /// Namespaces.
+    pub namespaces: Cache<PartialObjectMeta<Namespace>>,
+    /// Kong's operator's leader election.
+    pub kong_leases: Cache<Lease>,
+}
+
+/// A ReplicaSet, reduced.
+#[derive(Debug)]
+pub struct ReplicaSetMeta {
+    metadata: ObjectMeta,
+    /// Secrets that its pod template mounts.
+    pub secrets: BTreeSet<String>,
+}
+
+impl Cached for ReplicaSetMeta {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+impl ReplicaSetMeta {
+    /// Keeps what a pass reads.
+    #[must_use]
+    pub fn of(set: ReplicaSet) -> Self {
+        let volumes = set.spec.and_then(|s| s.template).and_then(|t| t.spec).and_then(|s| s.volumes);
+        let secrets = volumes.into_iter().flatten().filter_map(|v| v.secret?.secret_name).collect();
+        Self { metadata: identity(set.metadata), secrets }
+    }
+}
+
+/// An object of a kind without a type here.
+#[derive(Debug)]
+pub struct ForeignMeta(pub DynamicObject);
+
+impl Cached for ForeignMeta {
+    fn meta(&self) -> &ObjectMeta {
+        &self.0.metadata
+    }
+}
+
+/// Name, UID, version, owners and whether it is leaving.
+#[must_use]
+pub fn identity(meta: ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        name: meta.name,
+        namespace: meta.namespace,
+        uid: meta.uid,
+        resource_version: meta.resource_version,
+        owner_references: meta.owner_references,
+        deletion_timestamp: meta.deletion_timestamp,
+        ..ObjectMeta::default()
+    }
+}
+
+/// Without the record of who owns which field: half of an object, and no pass reads it.
+#[must_use]
+pub fn slim<K: kube::Resource>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
+}
+
+/// A Deployment keeps of that record our own entry, and whether another manager owns the replicas.
+#[must_use]
+pub fn slim_deployment(mut deployment: Deployment) -> Deployment {
+    let entries = deployment.metadata.managed_fields.take().unwrap_or_default();
+    let kept = entries.into_iter().filter_map(|mut entry| {
+        let ours = entry.manager.as_deref() == Some(keys::FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply");
+        if !ours {
+            entry.fields_v1.as_ref()?.0.pointer("/f:spec/f:replicas")?;
+            entry.fields_v1 = Some(FieldsV1(json!({"f:spec": {"f:replicas": {}}})));
+        }
+        Some(entry)
+    });
+    deployment.metadata.managed_fields = Some(kept.collect());
+    deployment
+}
+
+/// A Secret's metadata; labels and annotations only where the Secret is somebody's child, so that a cluster full of large annotations
+/// costs nothing.
+#[must_use]
+pub fn secret_meta(mut meta: ObjectMeta) -> PartialObjectMeta<Secret> {
+    let (labels, annotations, finalizers) = (meta.labels.take(), meta.annotations.take(), meta.finalizers.take());
+    let managed = labels.as_ref().is_some_and(|l| l.contains_key(keys::MANAGED_BY));
+    let mut meta = identity(meta);
+    if managed {
+        meta.labels = labels;
+        meta.annotations = annotations;
+        meta.finalizers = finalizers;
+    }
+    PartialObjectMeta { types: None, metadata: meta, _phantom: std::marker::PhantomData }
+}
+
+/// Metadata that holds a name.
+#[must_use]
+pub fn name_only<K>(object: PartialObjectMeta<K>) -> PartialObjectMeta<K> {
+    PartialObjectMeta { types: None, metadata: identity(object.metadata), _phantom: std::marker::PhantomData }
+}
+
+/// A namespace's labels.
+#[must_use]
+pub fn labels_only<K>(mut object: PartialObjectMeta<K>) -> PartialObjectMeta<K> {
+    let labels = object.metadata.labels.take();
+    let metadata = ObjectMeta { labels, ..identity(object.metadata) };
+    PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+}

@@ -1,0 +1,65 @@
+//! `weir operator` against a real API server, controller manager, scheduler, etcd and KWOK (issue 4).
+
+mod adopt;
+mod api;
+mod audit;
+mod certs;
+mod cluster;
+mod converge;
+mod crds;
+mod crds_more;
+mod examples;
+mod extension;
+mod faults;
+mod health;
+mod install;
+mod labs;
+mod mistakes;
+mod names;
+mod ns;
+mod others;
+mod record;
+mod replicas;
+mod scaling;
+mod shape;
+mod steady;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use libtest_mimic::Trial;
+
+pub(crate) use cluster::tear_down;
+
+pub(crate) fn tests() -> Vec<Trial> {
+    [
+        crds::tests(),
+        crds_more::tests(),
+        examples::tests(),
+        converge::tests(),
+        scaling::tests(),
+        mistakes::tests(),
+        names::tests(),
+        others::tests(),
+        extension::tests(),
+        health::tests(),
+        adopt::tests(),
+        certs::tests(),
+        replicas::tests(),
+        steady::tests(),
+        faults::tests(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Runs this process as `weir`, if it was started for that: operators under test are the very code the tests were linked with.
+pub(crate) fn as_weir() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == weir_host::wasm::COMPILE_CHILD_ARG) {
+        return Some(weir_host::wasm::compile_child_main(arguments));
+    }
+    std::env::var_os(install::AS_WEIR)?;
+    Some(weir_cli::run(weir_cli::args::Cli::parse()))
+}

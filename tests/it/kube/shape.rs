@@ -1,0 +1,131 @@
+//! Manifests that tests start from, and questions about objects.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+/// A small DataPlane: one pod, a load balancer.
+pub(crate) fn gateway(name: &str) -> Value {
+    json!({
+        "apiVersion": "gateway-operator.konghq.com/v1beta1",
+        "kind": "DataPlane",
+        "metadata": {"name": name},
+        "spec": {"deployment": {"podTemplateSpec": {"spec": {"containers": [{"name": "proxy", "image": "kong:3.9"}]}}}}
+    })
+}
+
+/// The same with a merge patch on top.
+pub(crate) fn gateway_with(name: &str, patch: Value) -> Value {
+    let mut object = gateway(name);
+    merge(&mut object, patch);
+    object
+}
+
+/// A spec's patch that sets the containers.
+pub(crate) fn containers(list: Value) -> Value {
+    json!({"spec": {"deployment": {"podTemplateSpec": {"spec": {"containers": list}}}}})
+}
+
+/// A patch that sets the proxy's image.
+pub(crate) fn image(image: &str) -> Value {
+    containers(json!([{"name": "proxy", "image": image}]))
+}
+
+/// A token-free extension that uses a Secret.
+pub(crate) fn extension(name: &str, secret: &str) -> Value {
+    json!({
+        "apiVersion": "gateway-operator.konghq.com/v1alpha1",
+        "kind": "KonnectExtension",
+        "metadata": {"name": name},
+        "spec": {
+            "controlPlaneRef": {"type": "konnectID", "konnectID": "7d7b1a6e-92a5-4f63-bc63-1c9a7a3d2f10"},
+            "controlPlaneRegion": "eu",
+            "konnectControlPlaneAPIAuthConfiguration": {"clusterCertificateSecretRef": {"name": secret}}
+        }
+    })
+}
+
+/// A patch that joins a DataPlane to an extension.
+pub(crate) fn extended(name: &str) -> Value {
+    json!({"spec": {"extensions": [{"group": "gateway-operator.konghq.com", "kind": "KonnectExtension", "name": name}]}})
+}
+
+/// A client certificate as far as the operator looks: two keys, whatever they hold.
+pub(crate) fn tls_secret(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "labels": {"konghq.com/secret": "true"}},
+        "type": "kubernetes.io/tls",
+        "stringData": {"tls.crt": "certificate of a test", "tls.key": "key of a test"}
+    })
+}
+
+/// RFC 7386, except that lists are replaced whole and nulls stay nulls where nothing is to be removed.
+pub(crate) fn merge(target: &mut Value, patch: Value) {
+    match patch {
+        Value::Object(fields) => {
+            if !target.is_object() {
+                *target = json!({});
+            }
+            let target = target.as_object_mut().unwrap();
+            for (key, value) in fields {
+                if value.is_null() {
+                    target.remove(&key);
+                } else {
+                    merge(target.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        other => *target = other,
+    }
+}
+
+/// `metadata.name`.
+pub(crate) fn name_of(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+/// `metadata.uid`.
+pub(crate) fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+/// `metadata.generation`.
+pub(crate) fn generation(object: &Value) -> i64 {
+    object["metadata"]["generation"].as_i64().unwrap_or_default()
+}
+
+/// A condition by its type.
+pub(crate) fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|c| c["type"] == type_)
+}
+
+/// Whether the object is controlled by the owner with this UID.
+pub(crate) fn is_owned_by(object: &Value, owner: &str) -> bool {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners.is_some_and(|list| list.iter().any(|o| o["uid"] == owner && o["controller"] == true))
+}
+
+/// Kong's container in a Deployment.
+pub(crate) fn proxy(deployment: &Value) -> Value {
+    let list = deployment["spec"]["template"]["spec"]["containers"].as_array().cloned().unwrap_or_default();
+    list.into_iter().find(|c| c["name"] == "proxy").unwrap_or_default()
+}
+
+/// Literal environment of Kong's container.
+pub(crate) fn env(deployment: &Value) -> BTreeMap<String, String> {
+    let proxy = proxy(deployment);
+    let vars = proxy["env"].as_array().cloned().unwrap_or_default();
+    vars.iter().map(|v| (v["name"].as_str().unwrap_or_default().into(), v["value"].as_str().unwrap_or_default().into())).collect()
+}
+
+/// Equality as an observation.
+pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Result<(), String> {
+    if found == wanted { Ok(()) } else { Err(format!("{what} is {found:?}, not {wanted:?}")) }
+}
+
+/// Truth as an observation.
+pub(crate) fn holds(truth: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if truth { Ok(()) } else { Err(otherwise()) }
+}
