@@ -162,7 +162,9 @@ async fn stop() {
 
 fn config(args: &Args) -> anyhow::Result<Config> {
     if args.cert_expiration_margin >= args.cert_ttl {
-        return Err(Failure::usage("--cert-expiration-margin must be shorter than --cert-ttl, or every certificate is renewed at once").into());
+        return Err(
+            Failure::usage("--cert-expiration-margin must be shorter than --cert-ttl, or every certificate is renewed at once").into()
+        );
     }
     let identity = identity();
     let leader = leader::Config {

@@ -5,8 +5,8 @@ mod support;
 
 use serde_json::json;
 use support::{
-    ADMIN, SECRET, annotate, annotation, applied, condition, deployment, differ, kongs_children, kongs_secret, pass, snapshot, steps, store,
-    with_spec,
+    ADMIN, SECRET, annotate, annotation, applied, condition, deployment, differ, kongs_children, kongs_secret, pass, snapshot, steps,
+    store, with_spec,
 };
 use weir_api::keys;
 use weir_core::{
@@ -191,7 +191,8 @@ fn the_worse_of_two_is_freed_and_deleted() {
     let plan = pass(&snapshot);
     let end: Vec<_> = steps(&plan).into_iter().rev().take(2).collect();
     assert_eq!(end, [("delete", ChildKind::Deployment), ("take over", ChildKind::Deployment)]);
-    let deleted: Vec<&str> = plan.changes.iter().filter_map(|c| if let Change::Delete(t) = c { Some(t.uid.as_str()) } else { None }).collect();
+    let deleted: Vec<&str> =
+        plan.changes.iter().filter_map(|c| if let Change::Delete(t) = c { Some(t.uid.as_str()) } else { None }).collect();
     assert_eq!(deleted, ["uid-worse"]);
 }
 

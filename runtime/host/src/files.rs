@@ -10,7 +10,9 @@ use std::{
 use serde_json::Value;
 use weir_core::{
     hash,
-    policy::{BoxFuture, ConflictResolution, Finding, Identity, KonnectEnv, PluginPackaging, Policies, Policy, PolicyError, Slot, SlotName},
+    policy::{
+        BoxFuture, ConflictResolution, Finding, Identity, KonnectEnv, PluginPackaging, Policies, Policy, PolicyError, Slot, SlotName,
+    },
 };
 
 use crate::wasm::{Builtin, Limits, LoadError, Wasm, WasmSlot};

@@ -4,10 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{
-    Api, Client,
-    api::{PostParams},
-};
+use kube::{Api, Client, api::PostParams};
 use weir_api::keys;
 use weir_core::{
     dataplane::snapshot::CaFacts,
@@ -162,7 +159,8 @@ impl Authority {
                 let mut bytes = vec![0_u8; SEALING_BYTES];
                 let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
                 random.fill(&mut bytes).map_err(|_| Error::Random)?;
-                let metadata = ObjectMeta { name: Some(name.name.clone()), namespace: Some(name.namespace.clone()), ..ObjectMeta::default() };
+                let metadata =
+                    ObjectMeta { name: Some(name.name.clone()), namespace: Some(name.namespace.clone()), ..ObjectMeta::default() };
                 let data = Some([(SEALING_KEY.to_owned(), ByteString(bytes))].into());
                 self.stored(&api, &Secret { metadata, data, immutable: Some(true), ..Secret::default() }).await?
             }

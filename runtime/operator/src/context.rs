@@ -6,17 +6,8 @@ use tokio::sync::Notify;
 use weir_core::{decisions::Sealing, policy::Pairs};
 
 use crate::{
-    apply::Writer,
-    authority::Authority,
-    dataplane::Renewals,
-    events::Publisher,
-    konnect_extension::Users,
-    memory::Memory,
-    metrics::Metrics,
-    policies::InForce,
-    queue::Queue,
-    secrets::Secrets,
-    world::World,
+    apply::Writer, authority::Authority, dataplane::Renewals, events::Publisher, konnect_extension::Users, memory::Memory,
+    metrics::Metrics, policies::InForce, queue::Queue, secrets::Secrets, world::World,
 };
 
 /// Settings that passes read.

@@ -21,7 +21,7 @@ use tokio::{sync::watch, task::JoinSet, time::Instant};
 use crate::cache::Key;
 
 /// How long changes of children are collected before a pass looks at them: a Deployment's status changes many times while it rolls.
-const COLLECT: Duration = Duration::from_millis(200);
+const COLLECT: Duration = Duration::from_millis(500);
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -57,7 +57,13 @@ struct Wait {
 impl Default for Queue {
     fn default() -> Self {
         let (sender, receiver) = unbounded();
-        Self { sender, receiver: Mutex::new(Some(receiver)), waits: Mutex::default(), depth: AtomicUsize::new(0), open: AtomicBool::new(false) }
+        Self {
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+            waits: Mutex::default(),
+            depth: AtomicUsize::new(0),
+            open: AtomicBool::new(false),
+        }
     }
 }
 
@@ -151,29 +157,39 @@ impl Queue {
         loop {
             self.depth.store(running.len(), Ordering::Relaxed);
             let free = running.len() < most;
-            let mut next = scheduled.as_mut().hold_unless(|key| free && !running.contains(key));
-            tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => break,
-                Some(ended) = tasks.join_next(), if !tasks.is_empty() => {
-                    drop(next);
-                    if let Ok((key, next)) = ended {
-                        running.remove(&key);
-                        self.ended(key, next);
-                    }
+            let step = tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => Step::Stop,
+                Some(ended) = tasks.join_next(), if !tasks.is_empty() => Step::Ended(ended.ok()),
+                key = async { scheduled.as_mut().hold_unless(|key| free && !running.contains(key)).next().await } => key.map_or(Step::Stop, Step::Begin),
+                _ = tick.tick() => Step::Idle,
+            };
+            match step {
+                Step::Stop => break,
+                Step::Ended(None) => {}
+                Step::Ended(Some((key, next))) => {
+                    running.remove(&key);
+                    self.ended(key, next);
                 }
-                key = next.next() => {
-                    drop(next);
-                    let Some(key) = key else { break };
+                Step::Begin(key) => {
                     running.insert(key.clone());
                     let pass = std::panic::AssertUnwindSafe(look(key.clone())).catch_unwind();
                     // A pass that panics is a fault of ours; it must not stop the others, nor this object for ever.
                     tasks.spawn(async move { (key, pass.await.unwrap_or(Next::BackOff)) });
                 }
-                _ = tick.tick() => idle(),
+                Step::Idle => idle(),
             }
         }
         while tasks.join_next().await.is_some() {}
     }
+}
+
+/// What the worker does next.
+enum Step {
+    Stop,
+    /// None: a task that was cut off with its runtime.
+    Ended(Option<(Key, Next)>),
+    Begin(Key),
+    Idle,
 }
 
 /// Doubles up to a minute; objects that fail together do not come back together.

@@ -54,8 +54,13 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     let policies = load_policies(&config, &counters, &health)?;
     let context = context(&config, client.clone(), Arc::clone(&metrics), policies);
     let pending = Pending::new(2);
-    let watching =
-        Watching { pending: pending.clone(), client: client.clone(), namespaces: config.watch_namespaces.clone(), health: health.clone(), metrics };
+    let watching = Watching {
+        pending: pending.clone(),
+        client: client.clone(),
+        namespaces: config.watch_namespaces.clone(),
+        health: health.clone(),
+        metrics,
+    };
     let mut watches = JoinSet::new();
     watches.spawn(dataplane::watches::run(Arc::clone(&context), watching.clone()));
     watches.spawn(konnect_extension::watches::run(Arc::clone(&context), watching));
@@ -140,7 +145,11 @@ async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stoppe
     queues.iter().for_each(|queue| queue.open());
     context.all_data_planes();
     context.world.extensions.keys().into_iter().for_each(|key| context.extensions.queue.changed(key));
-    tracing::info!(data_planes = context.world.data_planes.len(), konnect_extensions = context.world.extensions.len(), "the operator leads and works");
+    tracing::info!(
+        data_planes = context.world.data_planes.len(),
+        konnect_extensions = context.world.extensions.len(),
+        "the operator leads and works"
+    );
     let data_planes = {
         let shared = Arc::clone(context);
         let idle = || tick(context, health);
@@ -149,7 +158,12 @@ async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stoppe
     let extensions = {
         let shared = Arc::clone(context);
         let idle = || context.metrics.queue(Kind::KonnectExtension, context.extensions.queue.depth());
-        context.extensions.queue.work(config.concurrency, stopped.clone(), move |key| konnect_extension::pass(Arc::clone(&shared), key), idle)
+        context.extensions.queue.work(
+            config.concurrency,
+            stopped.clone(),
+            move |key| konnect_extension::pass(Arc::clone(&shared), key),
+            idle,
+        )
     };
     let swapped = {
         let shared = Arc::clone(context);
@@ -234,7 +248,13 @@ async fn client(config: &Config) -> Result<Client, Error> {
     Client::try_from(kube).map_err(Error::Client)
 }
 
-async fn serve(config: &Config, health: &Health, metrics: &Arc<Metrics>, stopped: &watch::Receiver<bool>, servers: &mut JoinSet<()>) -> Result<(), Error> {
+async fn serve(
+    config: &Config,
+    health: &Health,
+    metrics: &Arc<Metrics>,
+    stopped: &watch::Receiver<bool>,
+    servers: &mut JoinSet<()>,
+) -> Result<(), Error> {
     let until = || {
         let mut stop = stopped.clone();
         async move {

@@ -127,7 +127,7 @@ pub trait Guard: Resource + Clone + Debug + DeserializeOwned + Send + 'static {
     ///
     /// # Errors
     /// What was readable of one that is not readable.
-    fn open(self) -> Result<Self::Object, InvalidObject>;
+    fn open(self) -> Result<Self::Object, Box<InvalidObject>>;
 }
 
 impl<K> Guard for DeserializeGuard<K>
@@ -136,8 +136,8 @@ where
 {
     type Object = K;
 
-    fn open(self) -> Result<K, InvalidObject> {
-        self.0
+    fn open(self) -> Result<K, Box<InvalidObject>> {
+        self.0.map_err(Box::new)
     }
 }
 
@@ -145,7 +145,7 @@ where
 impl<K: Resource + Clone + Debug + Send + 'static> Guard for PartialObjectMeta<K> {
     type Object = Self;
 
-    fn open(self) -> Result<Self, InvalidObject> {
+    fn open(self) -> Result<Self, Box<InvalidObject>> {
         Ok(self)
     }
 }

@@ -1,4 +1,4 @@
-//! `bench`: the benchmarks of the command line's crate, optimised.
+//! `bench`: the benchmarks of the command line's crate, and `bench kube`: the operator on a real control plane. Optimised.
 
 use anyhow::Result;
 
@@ -8,7 +8,8 @@ use crate::{guests, process};
 /// What the benchmarks are told.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Passed on; `--help` after `--` lists the benchmarks
+    /// `kube` for the operator on a real control plane, with its own flags (`kube --counts 100`); anything else is passed on to the
+    /// benchmarks of planning and policies
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<String>,
 }
@@ -16,7 +17,19 @@ pub(crate) struct Args {
 /// Builds the guests in and runs.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     guests::run(workspace)?;
+    if let Some((_, more)) = args.args.split_first().filter(|(first, _)| *first == "kube") {
+        return kube(workspace, more);
+    }
     let mut cargo = process::cargo(workspace);
     cargo.args(["run", "--quiet", "--release", "--package", "weir-cli", "--example", "bench", "--"]).args(&args.args);
+    process::run(&mut cargo)
+}
+
+/// The operator is optimised; what measures it need not be.
+fn kube(workspace: &Workspace, more: &[String]) -> Result<()> {
+    process::run(process::cargo(workspace).args(["build", "--quiet", "--release", "--package", "weir-cli"]))?;
+    let weir = workspace.target().join("release").join(format!("weir{}", std::env::consts::EXE_SUFFIX));
+    let mut cargo = process::cargo(workspace);
+    cargo.args(["run", "--quiet", "--package", "weir-testkit", "--bin", "weir-kube-bench", "--", "--weir"]).arg(weir).args(more);
     process::run(&mut cargo)
 }

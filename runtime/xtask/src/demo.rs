@@ -1,4 +1,5 @@
-//! `demo`: what a policy is, in two runs of `weir plan` on one example: with the built-in policy, and with another one.
+//! `demo`: what a policy is, in two runs of `weir plan` on one example; then the operator itself on a real control plane, where the same
+//! policy is swapped while it runs.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,8 +15,19 @@ const MANIFESTS: &str = "examples/konnect-hybrid/";
 /// The example that takes the place of the built-in konnect-env policy.
 const EXAMPLE: &str = "konnect-env-eu-proxy";
 
-/// Shows both plans and the difference. Writes nothing but build output, so it can be run again and again.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+/// What the demo is told.
+#[derive(clap::Args, Default)]
+pub(crate) struct Args {
+    /// Leave control plane and operator running at the end, until Ctrl-C
+    #[arg(long)]
+    keep: bool,
+    /// Only the plans: nothing is started
+    #[arg(long, conflicts_with = "keep")]
+    plan_only: bool,
+}
+
+/// Shows the plans, then the operator at work. Leaves nothing but build output, so it can be run again and again.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if !workspace.path(MANIFESTS).is_dir() {
         bail!("{MANIFESTS} is missing; it is checked in, restore it with `git checkout`");
     }
@@ -39,14 +51,29 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     }
     ui::print(ui::diff(&builtin, &swapped, "built-in policy", &policy, ui::stdout_colour()).trim_end());
 
-    ui::heading("What happened");
     ui::print(
         "Both runs validated the manifests, asked the policies and planned; only the last step, writing to a cluster, was left out.\n\
          Both policies are WebAssembly components, run sealed, with a deadline and a memory limit. The first is inside the\n\
-         binary, the second is a file: nothing was compiled to swap it in.\n\n\
-         Read next: README.md, then ARCHITECTURE.md; the policy that was swapped in is below guest-plugins/examples/.",
+         binary, the second is a file: nothing was compiled to swap it in.",
     );
+    if !args.plan_only {
+        operator(workspace, args, &policy)?;
+    }
+    ui::print("\nRead next: README.md, then ARCHITECTURE.md; the policy that was swapped in is below guest-plugins/examples/.");
     Ok(())
+}
+
+/// The second half is a program of weir-testkit: xtask has no client of Kubernetes.
+fn operator(workspace: &Workspace, args: &Args, other: &str) -> Result<()> {
+    ui::heading("Now the operator, on a real control plane");
+    ui::progress(TASK, "building the control plane's starter ... (the first time, the control plane itself is built with Go: minutes)");
+    let mut cargo = process::cargo(workspace);
+    cargo.args(["run", "--quiet", "--package", "weir-testkit", "--bin", "weir-demo", "--", "--weir"]).arg(binary(workspace));
+    cargo.args(["--examples", "examples", "--policy", "target/guests/konnect-env.wasm", "--other", other]);
+    if args.keep {
+        cargo.arg("--keep");
+    }
+    process::run(&mut cargo)
 }
 
 fn plan(workspace: &Workspace, more: &[&str]) -> Result<String> {
@@ -57,6 +84,9 @@ fn plan(workspace: &Workspace, more: &[&str]) -> Result<String> {
 }
 
 fn weir(workspace: &Workspace) -> Command {
-    let binary: PathBuf = workspace.target().join("debug").join(format!("weir{}", std::env::consts::EXE_SUFFIX));
-    process::command(workspace, binary)
+    process::command(workspace, binary(workspace))
+}
+
+fn binary(workspace: &Workspace) -> PathBuf {
+    workspace.target().join("debug").join(format!("weir{}", std::env::consts::EXE_SUFFIX))
 }

@@ -42,8 +42,8 @@ enum Task {
     Layers,
     /// Build the guests, then run every test
     Test(test::Args),
-    /// Plan an example with the built-in policy and with another one, and show what differs
-    Demo,
+    /// Plan an example with two policies; then run the operator on a real control plane and swap its policy
+    Demo(demo::Args),
     /// A real Kubernetes control plane on this machine, without containers
     #[command(subcommand)]
     Kube(kube::Action),
@@ -70,7 +70,7 @@ fn run(workspace: &Workspace, task: Task) -> anyhow::Result<()> {
         Task::Codegen { check } => codegen::run(workspace, check),
         Task::Layers => layers::run(workspace),
         Task::Test(args) => test::run(workspace, &args),
-        Task::Demo => demo::run(workspace),
+        Task::Demo(args) => demo::run(workspace, &args),
         Task::Kube(action) => kube::run(workspace, &action),
         Task::Bench(args) => bench::run(workspace, &args),
         Task::Ci => ci::run(workspace),

@@ -10,7 +10,7 @@ use super::{
     audit::lines,
     install,
     labs::{Lab, lab},
-    ns::{CONVERGED, Ns, READY},
+    ns::{COLLECTED, CONVERGED, Ns, READY},
     shape::{condition, gateway, holds, image, is_owned_by, name_of, proxy, same, uid},
 };
 
@@ -192,7 +192,7 @@ async fn takeover(lab: Lab) {
     ns.ready("gw", READY).await;
     assert_eq!(sets().await.len(), before.len() + 1, "it rolled once");
     ns.delete(DATA_PLANE, "gw").await;
-    ns.eventually(Duration::from_secs(30), "nothing is left", async || {
+    ns.eventually(COLLECTED, "nothing is left", async || {
         let left = ns.list(DEPLOYMENT, "").await?.len() + ns.list(SERVICE, "").await?.len() + ns.list(SECRET, "").await?.len();
         same("children", left, 0)
     })

@@ -99,31 +99,41 @@ async fn service_type(ns: Ns) {
         assert_eq!(uid(&service), original, "an address of a Service outlives its type");
         let node_ports = service["spec"]["ports"].as_array().unwrap().iter().filter(|p| !p["nodePort"].is_null()).count();
         assert_eq!(node_ports, if type_ == "ClusterIP" { 0 } else { 2 }, "{type_}: {:#}", service["spec"]);
-        let data_plane = ns.ready("gw", READY).await;
-        let sources: Vec<&str> =
-            data_plane["status"]["addresses"].as_array().unwrap().iter().filter_map(|a| a["sourceType"].as_str()).collect();
-        assert_eq!(sources.contains(&"PublicLoadBalancer"), type_ == "LoadBalancer", "{type_}: {sources:?}");
+        ns.eventually(CONVERGED, &format!("addresses as a {type_} has them"), async || {
+            let data_plane = ns.get(DATA_PLANE, "gw").await?;
+            super::ns::ready(&data_plane)?;
+            let addresses = data_plane["status"]["addresses"].as_array().cloned().unwrap_or_default();
+            let public = addresses.iter().any(|a| a["sourceType"] == "PublicLoadBalancer");
+            holds(public == (type_ == "LoadBalancer"), || format!("{addresses:?}"))
+        })
+        .await;
     }
 }
 
 async fn service_name(ns: Ns) {
     ns.apply(&gateway("gw")).await;
     ns.ready("gw", READY).await;
-    for (given, expected, gone) in [
-        (json!("public"), "public", "dataplane-ingress-gw"),
-        (json!("front"), "front", "public"),
-        (Value::Null, "dataplane-ingress-gw", "front"),
-    ] {
+    for (given, gone) in [("public", "dataplane-ingress-gw"), ("front", "public")] {
         ns.edit(DATA_PLANE, "gw", of_ingress(json!({"name": given}))).await;
-        ns.eventually(CONVERGED, &format!("Service {expected} instead of {gone}"), async || {
-            let service = ns.get(SERVICE, expected).await?;
+        ns.eventually(CONVERGED, &format!("Service {given} instead of {gone}"), async || {
+            let service = ns.get(SERVICE, given).await?;
             holds(ns.find(SERVICE, gone).await?.is_none(), || format!("{gone} is still there"))?;
             same("label", service["metadata"]["labels"]["gateway-operator.konghq.com/dataplane-service-type"].clone(), json!("ingress"))?;
-            same("status.service", ns.get(DATA_PLANE, "gw").await?["status"]["service"].clone(), json!(expected))
+            same("status.service", ns.get(DATA_PLANE, "gw").await?["status"]["service"].clone(), json!(given))
         })
         .await;
         ns.ready("gw", READY).await;
     }
+    // Without a name of the user's the Service keeps the one it has: an address does not change for nothing.
+    let before = uid(&ns.get(SERVICE, "front").await.unwrap());
+    ns.edit(DATA_PLANE, "gw", of_ingress(json!({"name": null, "annotations": {"turn": "last"}}))).await;
+    ns.eventually(CONVERGED, "the edit, on the same Service", async || {
+        let service = ns.get(SERVICE, "front").await?;
+        same("annotation", service["metadata"]["annotations"]["turn"].clone(), json!("last"))?;
+        same("uid", uid(&service), before.clone())
+    })
+    .await;
+    assert!(ns.find(SERVICE, "dataplane-ingress-gw").await.unwrap().is_none());
 }
 
 async fn service_ports(ns: Ns) {

@@ -9,7 +9,7 @@ use super::{
     api::{DATA_PLANE, DEPLOYMENT, EXTENSION, HPA, PDB, POD, REPLICA_SET, SECRET, SERVICE},
     cluster,
     labs::shared,
-    ns::{CONVERGED, Ns, READY},
+    ns::{COLLECTED, CONVERGED, Ns, READY},
     shape::{env, holds, is_owned_by, name_of, same, tls_secret, uid},
 };
 use crate::support::root;
@@ -125,7 +125,7 @@ async fn deletion(ns: Ns) {
     ns.ready("internal", READY).await;
     assert!(!left(&ns).await.unwrap().is_empty(), "what is not seen now cannot be missed later");
     ns.delete(DATA_PLANE, "internal").await;
-    ns.eventually(Duration::from_secs(30), "nothing is left", async || {
+    ns.eventually(COLLECTED, "nothing is left", async || {
         let left = left(&ns).await?;
         holds(left.is_empty(), || format!("{left:?}"))
     })

@@ -79,7 +79,7 @@ pub(crate) fn shared(name: &'static str, body: impl AsyncFnOnce(Ns) + Send + 'st
     Trial::test(format!("kube {name}"), move || {
         let Ok(cluster) = cluster::shared() else { return Ok(()) };
         cluster::runtime().block_on(async {
-            let slug = name.replace([' ', ':', ','], "-");
+            let slug = name.to_lowercase().replace([' ', ':', ','], "-");
             let ns = Ns::create(cluster.client.clone(), &slug, cluster.audit.clone(), Arc::clone(&cluster.logs)).await;
             body(ns.clone()).await;
             ns.clear().await;

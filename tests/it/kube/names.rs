@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     api::{DATA_PLANE, DEPLOYMENT, HPA, Kind, PDB, SECRET, SERVICE},
     labs::{Lab, lab, shared},
-    ns::{CONVERGED, Ns, READY, SHOWN},
+    ns::{COLLECTED, CONVERGED, Ns, READY, SHOWN},
     shape::{gateway, gateway_with, generation, holds, is_owned_by, merge, name_of, same, uid},
 };
 
@@ -56,8 +56,8 @@ async fn recreate(ns: Ns) {
     ns.apply(&full("gw")).await;
     let second = uid(&ns.get(DATA_PLANE, "gw").await.unwrap());
     assert_ne!(first, second);
-    let live = ns.ready("gw", READY).await;
-    ns.eventually(READY, "one of each child, of the new owner", async || exactly(&ns, &second, "gw").await).await;
+    let live = ns.ready("gw", COLLECTED).await;
+    ns.eventually(COLLECTED, "one of each child, of the new owner", async || exactly(&ns, &second, "gw").await).await;
     let names: Vec<String> = ns.list(SERVICE, "app=gw").await.unwrap().iter().map(name_of).collect();
     assert_eq!(names, ["dataplane-admin-gw", "dataplane-ingress-gw"], "the planned names, without a suffix");
     assert_ne!(live["status"]["selector"].as_str(), Some(""), "{:#}", live["status"]);
@@ -70,8 +70,8 @@ async fn again(ns: Ns) {
         ns.delete(DATA_PLANE, "gw").await;
     }
     ns.apply(&full("gw")).await;
-    let owner = uid(&ns.ready("gw", READY).await);
-    ns.eventually(READY, "one of each child, of the last owner", async || exactly(&ns, &owner, "gw").await).await;
+    let owner = uid(&ns.ready("gw", COLLECTED).await);
+    ns.eventually(COLLECTED, "one of each child, of the last owner", async || exactly(&ns, &owner, "gw").await).await;
 }
 
 /// A finalizer of somebody else keeps the old children: it waits, says so, and goes on when they are gone.
@@ -250,10 +250,10 @@ async fn restart(lab: Lab) {
     ns.delete(DATA_PLANE, "left").await;
     let version = |o: &Value| (generation(o), uid(o));
     let operator = lab.operator("weir", &[]);
-    ns.all_ready(3, READY).await;
+    ns.all_ready(3, COLLECTED).await;
     for name in ["recreated", "edited", "orphaned"] {
         let owner = uid(&ns.get(DATA_PLANE, name).await.unwrap());
-        ns.eventually(READY, "one of each child", async || exactly(ns, &owner, name).await).await;
+        ns.eventually(COLLECTED, "one of each child", async || exactly(ns, &owner, name).await).await;
     }
     let left = ns.list(SERVICE, "app=left").await.unwrap();
     assert!(

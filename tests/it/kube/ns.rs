@@ -22,6 +22,9 @@ pub(crate) const SHOWN: Duration = Duration::from_secs(2);
 /// Pods are scheduled and ready by then, on a busy machine too.
 pub(crate) const READY: Duration = Duration::from_secs(60);
 
+/// Garbage collection has found the children of a deleted owner by then: it learns of new kinds, ours included, every 30 s only.
+pub(crate) const COLLECTED: Duration = Duration::from_secs(90);
+
 const LOG_LINES: usize = 40;
 
 /// A namespace.

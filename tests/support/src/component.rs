@@ -70,11 +70,32 @@ impl Component {
     }
 }
 
-/// Whether a process is there, ours or not.
+/// Whether a process runs, ours or not. One that has ended keeps its id until somebody reaps it, which Linux tells.
 pub(crate) fn alive(pid: u32) -> bool {
-    id(pid).is_ok_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let ended = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
+    !ended && id(pid).is_ok_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 fn id(pid: u32) -> Result<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw).with_context(|| format!("{pid} is not a process id"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_is_not_alive_even_before_it_is_reaped() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(alive(child.id()));
+        kill_process(id(child.id()).unwrap(), Signal::KILL).unwrap();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(5);
+        while cfg!(target_os = "linux") && alive(child.id()) {
+            assert!(std::time::Instant::now() < end);
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        child.wait().unwrap();
+        assert!(!alive(child.id()));
+    }
 }

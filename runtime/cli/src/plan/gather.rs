@@ -28,6 +28,8 @@ const CA_SECRET: &str = "kong-operator-ca";
 pub struct World<'a> {
     /// The command line.
     pub args: &'a args::Plan,
+    /// What our CRDs say.
+    pub schemas: &'a Schemas,
     /// What the user wants.
     pub desired: &'a Objects,
     /// What is there.
@@ -77,7 +79,7 @@ impl World<'_> {
 
     /// Rules that compare with the live object.
     #[must_use]
-    pub fn transition_problems(&self, schemas: &Schemas, data_plane: &Sourced<DataPlane>) -> Vec<Problem> {
+    pub fn transition_problems(&self, data_plane: &Sourced<DataPlane>) -> Vec<Problem> {
         let Some(old) = self.live(&data_plane.object) else { return Vec::new() };
         let value = |d: &DataPlane| serde_json::to_value(d).unwrap_or_default();
         let mut new = value(&data_plane.object);
@@ -85,7 +87,7 @@ impl World<'_> {
         if let (Some(new), Some(status)) = (new.as_object_mut(), value(old).get("status")) {
             new.insert("status".into(), status.clone());
         }
-        schemas.check_update(&value(old), &new, &data_plane.source)
+        self.schemas.check_update(&value(old), &new, &data_plane.source)
     }
 
     /// What one pass over this DataPlane sees.
@@ -95,7 +97,7 @@ impl World<'_> {
         if let Some(live) = self.live(&data_plane) {
             data_plane.metadata.uid.clone_from(&live.metadata.uid);
             // An edit of the spec is a generation of its own, as it will be once the manifest is applied.
-            let edited = i64::from(data_plane.spec != live.spec);
+            let edited = i64::from(self.is_edited(&data_plane, live));
             data_plane.metadata.generation = live.metadata.generation.map(|generation| generation.saturating_add(edited));
             data_plane.metadata.deletion_timestamp.clone_from(&live.metadata.deletion_timestamp);
             data_plane.status.clone_from(&live.status);
@@ -114,6 +116,15 @@ impl World<'_> {
             extension,
             secrets,
         }
+    }
+
+    /// Whether the manifest says something else than the live object, which may have been written down without its defaults.
+    fn is_edited(&self, data_plane: &DataPlane, live: &DataPlane) -> bool {
+        let mut value = serde_json::to_value(live).unwrap_or_default();
+        if let Some(schema) = self.schemas.get(&DataPlane::api_version(&()), &DataPlane::kind(&())) {
+            schema.default(&mut value);
+        }
+        serde_json::from_value::<DataPlane>(value).is_ok_and(|live| live.spec != data_plane.spec)
     }
 
     fn operator(&self) -> Operator {

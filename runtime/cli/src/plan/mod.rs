@@ -70,9 +70,10 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
         report.held.push(format!("{}: {}", object.object, object.what.message));
         report.findings.push(object);
     }
-    let mut world = gather::World { args, desired: &desired.objects, observed: &observed.objects, planned: BTreeSet::new() };
+    let mut world =
+        gather::World { args, schemas: &schemas, desired: &desired.objects, observed: &observed.objects, planned: BTreeSet::new() };
     for data_plane in &desired.objects.data_planes {
-        let transition = world.transition_problems(&schemas, data_plane);
+        let transition = world.transition_problems(data_plane);
         if !transition.is_empty() {
             transition.iter().for_each(|problem| refuse(&mut report, problem));
             continue;

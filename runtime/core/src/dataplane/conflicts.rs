@@ -16,6 +16,7 @@ use crate::policy::{
 
 /// What won: kept per subject in the record of decisions, so that a failure later keeps it in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Settlement {
     /// Whose claim; none for a merged value.
     pub origin: Option<Origin>,

@@ -130,6 +130,35 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_remembered_at_the_paths_of_what_was_sent() {
+        let sent = json!({
+            "metadata": {"name": "d", "uid": "u", "resourceVersion": "3"},
+            "spec": {"uid": "a field of this name", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}], "args": ["x"]},
+        });
+        let mut again = sent.clone();
+        again["metadata"] = json!({"name": "d"});
+        let live = json!({
+            "metadata": {"name": "d", "uid": "u", "resourceVersion": "9", "labels": {"of": "others"}},
+            "spec": {"uid": "a field of this name", "args": ["x"],
+                "env": [{"name": "INJECTED", "value": "0"}, {"name": "B", "value": "2"}, {"name": "A", "value": "1"}]},
+        });
+        let answered = answer_digest(&sent, &live);
+        assert_eq!(answered, answer_digest(&again, &live), "what makes an apply conditional is no value of ours");
+        let changed = |path: &str, value: Value| {
+            let mut live = live.clone();
+            *live.pointer_mut(path).unwrap() = value;
+            answer_digest(&again, &live) != answered
+        };
+        assert!(!changed("/metadata/resourceVersion", json!("10")));
+        assert!(!changed("/metadata/labels/of", json!("somebody")));
+        assert!(!changed("/spec/env/0/value", json!("3")));
+        assert!(changed("/spec/env/1/value", json!("3")));
+        assert!(changed("/spec/env", json!([{"name": "A", "value": "1"}])), "an element of ours is gone");
+        assert!(changed("/spec/args", json!([])));
+        assert!(changed("/spec/uid", json!("another")));
+    }
+
+    #[test]
     fn a_webhooks_change_is_accepted_once_answered() {
         let wanted = json!({"metadata": {"annotations": {"weir.dev/applied": "h"}}, "spec": {"replicas": 2}});
         let changed = json!({"metadata": {"annotations": {"weir.dev/applied": "h"}}, "spec": {"replicas": 3, "webhook": 1}});

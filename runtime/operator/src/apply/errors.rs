@@ -76,10 +76,7 @@ pub struct Failure {
 impl Failure {
     pub(super) fn new(kind: ChildKind, name: &str, failed: Failed, error: &kube::Error) -> Self {
         let what = format!("{} {name}", kind.api().1);
-        let said = match error {
-            kube::Error::Api(status) => status.message.clone(),
-            other => other.to_string(),
-        };
+        let said = if let kube::Error::Api(status) = error { status.message.clone() } else { error.to_string() };
         let cure = match failed {
             Failed::Forbidden => "; apply the operator's RBAC manifests, or look for an admission webhook that denies it",
             Failed::Gone if kind == ChildKind::Certificate => "; install cert-manager, or remove spec.network.konnectCertificate",

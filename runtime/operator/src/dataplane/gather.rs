@@ -60,7 +60,11 @@ fn extension(context: &Context, data_plane: &DataPlane) -> Lookup<KonnectExtensi
     context.world.extensions.get(&key).map_or(Lookup::Missing, |extension| Lookup::Found((*extension).clone()))
 }
 
-async fn secrets(context: &Context, namespace: &str, extension: &Lookup<KonnectExtension>) -> Result<BTreeMap<String, Lookup<SecretFacts>>, String> {
+async fn secrets(
+    context: &Context,
+    namespace: &str,
+    extension: &Lookup<KonnectExtension>,
+) -> Result<BTreeMap<String, Lookup<SecretFacts>>, String> {
     let Lookup::Found(extension) = extension else { return Ok(BTreeMap::new()) };
     let Some(name) = crate::konnect_extension::secret_name(extension) else { return Ok(BTreeMap::new()) };
     let facts = context.secrets.facts(&Key::new(namespace, name)).await?;
@@ -80,7 +84,12 @@ fn children(context: &Context, key: &Key, data_plane: &DataPlane, remembered: &R
         autoscalers: owned(&world.autoscalers, uid, ChildKind::HorizontalPodAutoscaler, remembered),
         disruption_budgets: owned(&world.disruption_budgets, uid, ChildKind::PodDisruptionBudget, remembered),
         certificates: world.certificates.owned_by(uid).iter().map(|c| foreign_child(c, remembered)).collect(),
-        secrets: world.secrets.owned_by(uid).iter().map(|s| SecretFacts { metadata: s.metadata.clone(), ..SecretFacts::default() }).collect(),
+        secrets: world
+            .secrets
+            .owned_by(uid)
+            .iter()
+            .map(|s| SecretFacts { metadata: s.metadata.clone(), ..SecretFacts::default() })
+            .collect(),
         deployments: deployments.iter().map(|d| child(d, ChildKind::Deployment, &d.metadata, remembered)).collect(),
         ..Children::default()
     };
@@ -120,7 +129,8 @@ impl Owner<'_> {
         let dp = &self.key.name;
         let options = data_plane.spec.network.as_ref().and_then(|n| n.services.as_ref()).and_then(|s| s.ingress.as_ref());
         let given = options.and_then(|o| o.name.clone());
-        for name in [Some(names::child("dataplane-admin-", dp)), Some(names::child("dataplane-ingress-", dp)), given].into_iter().flatten() {
+        for name in [Some(names::child("dataplane-admin-", dp)), Some(names::child("dataplane-ingress-", dp)), given].into_iter().flatten()
+        {
             let key = Key::new(&self.key.namespace, &name);
             self.hold(ChildKind::Service, world.services.get(&key).as_deref());
             self.hold(ChildKind::Service, world.other_services.get(&key).as_deref());

@@ -128,7 +128,12 @@ fn publish(context: &Context, data_plane: &DataPlane, plan: &Plan<DataPlaneStatu
     let mut events = plan.events.clone();
     // What failed did not happen.
     events.retain(|e| !failures.iter().any(|f| e.data == f.what));
-    events.extend(failures.iter().filter(|f| f.needs_a_person()).map(|f| Event::warning("WriteFailed", "The API server refused a write", f.message.clone())));
+    events.extend(
+        failures
+            .iter()
+            .filter(|f| f.needs_a_person())
+            .map(|f| Event::warning("WriteFailed", "The API server refused a write", f.message.clone())),
+    );
     if let Some((names, _)) = remembered.fights() {
         let data = format!("{}: another manager keeps changing it; Weir repairs it less and less often", names.join(", "));
         events.push(Event::warning("Contended", "A child is changed again and again", data));

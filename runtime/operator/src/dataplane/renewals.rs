@@ -20,7 +20,8 @@ impl Renewals {
     pub fn note(&self, key: &Key, snapshot: &Snapshot) {
         let margin = SignedDuration::from_secs(snapshot.operator.certificate_margin_seconds);
         let end = |text: &String| text.parse::<Timestamp>().ok()?.checked_sub(margin).ok();
-        let ends = snapshot.children.secrets.iter().filter_map(|s| s.metadata.annotations.as_ref()?.get(keys::CERT_EXPIRES_AT).and_then(end));
+        let ends =
+            snapshot.children.secrets.iter().filter_map(|s| s.metadata.annotations.as_ref()?.get(keys::CERT_EXPIRES_AT).and_then(end));
         // Those in the past were just looked at; the newest certificate is the one that counts.
         let next = ends.filter(|at| *at > snapshot.now).max();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -36,14 +36,70 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
     let others = Selection::labels(format!("{}!={}", keys::MANAGED_BY, keys::MANAGED_BY_DATAPLANE));
     let rolled = Selection::labels(keys::SELECTOR);
     futures::join!(
-        namespaced::<DeserializeGuard<DataPlane>, _>(w, ObjectKind::DataPlane, Selection::default(), &world.data_planes, |o| Some(slim(o)), |change| itself(c, change)),
-        namespaced::<DeserializeGuard<Deployment>, _>(w, ObjectKind::Deployment, ours(), &world.deployments, |o| Some(slim_deployment(o)), |change| child(c, &change)),
-        namespaced::<DeserializeGuard<ReplicaSet>, _>(w, ObjectKind::ReplicaSet, rolled, &world.replica_sets, |o| Some(ReplicaSetMeta::of(o)), |change| grandchild(c, &change)),
-        namespaced::<DeserializeGuard<Service>, _>(w, ObjectKind::Service, ours(), &world.services, |o| Some(slim(o)), |change| child(c, &change)),
-        namespaced::<PartialObjectMeta<Service>, _>(w, ObjectKind::Service, others, &world.other_services, |o| Some(name_only(o)), |change| stranger(c, &change)),
-        namespaced::<DeserializeGuard<HorizontalPodAutoscaler>, _>(w, ObjectKind::HorizontalPodAutoscaler, ours(), &world.autoscalers, |o| Some(slim(o)), |change| child(c, &change)),
-        namespaced::<DeserializeGuard<PodDisruptionBudget>, _>(w, ObjectKind::PodDisruptionBudget, ours(), &world.disruption_budgets, |o| Some(slim(o)), |change| child(c, &change)),
-        namespaced::<PartialObjectMeta<Secret>, _>(w, ObjectKind::Secret, Selection::default(), &world.secrets, |o| Some(secret_meta(o.metadata)), |change| secret(c, &change)),
+        namespaced::<DeserializeGuard<DataPlane>, _>(
+            w,
+            ObjectKind::DataPlane,
+            Selection::default(),
+            &world.data_planes,
+            |o| Some(slim(o)),
+            |change| itself(c, change)
+        ),
+        namespaced::<DeserializeGuard<Deployment>, _>(
+            w,
+            ObjectKind::Deployment,
+            ours(),
+            &world.deployments,
+            |o| Some(slim_deployment(o)),
+            |change| child(c, &change)
+        ),
+        namespaced::<DeserializeGuard<ReplicaSet>, _>(
+            w,
+            ObjectKind::ReplicaSet,
+            rolled,
+            &world.replica_sets,
+            |o| Some(ReplicaSetMeta::of(o)),
+            |change| grandchild(c, &change)
+        ),
+        namespaced::<DeserializeGuard<Service>, _>(
+            w,
+            ObjectKind::Service,
+            ours(),
+            &world.services,
+            |o| Some(slim(o)),
+            |change| child(c, &change)
+        ),
+        namespaced::<PartialObjectMeta<Service>, _>(
+            w,
+            ObjectKind::Service,
+            others,
+            &world.other_services,
+            |o| Some(name_only(o)),
+            |change| stranger(c, &change)
+        ),
+        namespaced::<DeserializeGuard<HorizontalPodAutoscaler>, _>(
+            w,
+            ObjectKind::HorizontalPodAutoscaler,
+            ours(),
+            &world.autoscalers,
+            |o| Some(slim(o)),
+            |change| child(c, &change)
+        ),
+        namespaced::<DeserializeGuard<PodDisruptionBudget>, _>(
+            w,
+            ObjectKind::PodDisruptionBudget,
+            ours(),
+            &world.disruption_budgets,
+            |o| Some(slim(o)),
+            |change| child(c, &change)
+        ),
+        namespaced::<PartialObjectMeta<Secret>, _>(
+            w,
+            ObjectKind::Secret,
+            Selection::default(),
+            &world.secrets,
+            |o| Some(secret_meta(o.metadata)),
+            |change| secret(c, &change)
+        ),
         namespaces(c, w),
         certificates(c, w),
         kong_leases(c, w),

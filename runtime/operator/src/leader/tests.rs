@@ -180,7 +180,6 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 
 #[tokio::test]
 async fn one_leads_and_the_other_follows_on_release() {
-    let _ = crate::telemetry::init(crate::telemetry::LogFormat::Text, "debug");
     let server = Server::default();
     let client = server.start().await;
     let mut first = soon(acquire(client.clone(), quick("a"))).await;

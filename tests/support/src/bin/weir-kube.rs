@@ -109,7 +109,7 @@ fn up_detached(dir: &Path, nodes: usize) -> Result<()> {
     std::thread::spawn(move || BufReader::new(err).lines().map_while(Result::ok).for_each(|line| write_line(&line)));
     match BufReader::new(out).lines().next() {
         Some(line) => {
-            write!(std::io::stdout(), "{}\n", line?)?;
+            writeln!(std::io::stdout(), "{}", line?)?;
             Ok(())
         }
         None => bail!("the control plane did not start ({}); what it said is above", child.wait()?),

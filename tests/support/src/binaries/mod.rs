@@ -54,7 +54,7 @@ pub fn missing() -> Option<String> {
     let check = || -> Result<()> {
         let (assets, cache) = (Assets::from_env()?, Cache::open()?);
         let to_build = assets.missing().find(|module| !cache.has(module));
-        to_build.map_or(Ok(()), |module| go::check(module))
+        to_build.map_or(Ok(()), go::check)
     };
     check().err().map(|error| format!("{error:#}"))
 }

@@ -9,19 +9,21 @@ use serde_json::Value;
 
 /// Requests that concern the benchmark's namespace, watches apart.
 #[derive(Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// By the operator, without events and Lease.
-    pub operator: u64,
+    pub(crate) operator: u64,
     /// Events by the operator.
-    pub events: u64,
+    pub(crate) events: u64,
     /// By everybody but the benchmark itself, without events and Leases.
-    pub server: u64,
+    pub(crate) server: u64,
     /// The operator's, by verb and resource.
-    pub verbs: BTreeMap<String, u64>,
+    pub(crate) verbs: BTreeMap<String, u64>,
+    /// The others', by program, verb and resource.
+    pub(crate) others: BTreeMap<String, u64>,
 }
 
 /// Counts what concerns a namespace.
-pub fn count(log: &Path, namespace: &str) -> Result<Counts> {
+pub(crate) fn count(log: &Path, namespace: &str) -> Result<Counts> {
     let mut counts = Counts::default();
     for line in BufReader::new(std::fs::File::open(log)?).lines() {
         let event: Value = serde_json::from_str(&line?)?;
@@ -40,10 +42,13 @@ pub fn count(log: &Path, namespace: &str) -> Result<Counts> {
             continue;
         }
         counts.server += 1;
-        if ours {
+        let subresource = text("/objectRef/subresource");
+        let what = if subresource.is_empty() { resource.to_owned() } else { format!("{resource}/{subresource}") };
+        if !ours {
+            let program = agent.split('/').next().unwrap_or_default();
+            *counts.others.entry(format!("{program} {verb} {what}")).or_default() += 1;
+        } else {
             counts.operator += 1;
-            let subresource = text("/objectRef/subresource");
-            let what = if subresource.is_empty() { resource.to_owned() } else { format!("{resource}/{subresource}") };
             *counts.verbs.entry(format!("{verb} {what}")).or_default() += 1;
         }
     }

@@ -180,6 +180,10 @@ fn tail(log: &str) -> String {
     lines.get(lines.len().saturating_sub(20)..).unwrap_or_default().join("\n")
 }
 
+fn list(counts: &std::collections::BTreeMap<String, u64>) -> String {
+    counts.iter().map(|(what, n)| format!("{what} {n}")).collect::<Vec<_>>().join(", ")
+}
+
 impl Figures {
     #[allow(clippy::cast_precision_loss, reason = "counts for people")]
     fn each(&self, requests: u64) -> f64 {
@@ -191,7 +195,7 @@ impl Figures {
             "count": self.count, "creatingSeconds": self.creating.as_secs_f64(), "deploymentsSeconds": self.deployments.as_secs_f64(),
             "readySeconds": self.ready.as_secs_f64(), "cpuSeconds": self.cpu, "peakBytes": self.peak, "idlePeakBytes": self.idle,
             "operatorRequestsEach": self.each(self.requests.operator), "operatorEventsEach": self.each(self.requests.events),
-            "serverRequestsEach": self.each(self.requests.server), "byVerb": self.requests.verbs,
+            "serverRequestsEach": self.each(self.requests.server), "byVerb": self.requests.verbs, "others": self.requests.others,
         })
         .to_string()
     }
@@ -200,7 +204,7 @@ impl Figures {
         let mib = |bytes: u64| bytes >> 20;
         format!(
             "{:>5} DataPlanes created in {:.1} s; after the last: Deployments {:.1} s, all Ready {:.1} s; {:.2} CPU-s, peak {} MiB (idle {}); \
-             requests each: {:.1} by the operator (and {:.1} events), {:.1} on the whole server\n      {}",
+             requests each: {:.1} by the operator (and {:.1} events), {:.1} on the whole server\n      {}\n      others: {}",
             self.count,
             self.creating.as_secs_f64(),
             self.deployments.as_secs_f64(),
@@ -211,7 +215,8 @@ impl Figures {
             self.each(self.requests.operator),
             self.each(self.requests.events),
             self.each(self.requests.server),
-            self.requests.verbs.iter().map(|(verb, n)| format!("{verb} {n}")).collect::<Vec<_>>().join(", "),
+            list(&self.requests.verbs),
+            list(&self.requests.others),
         )
     }
 }

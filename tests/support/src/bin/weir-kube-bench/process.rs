@@ -7,15 +7,15 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 /// What a process used since it began.
-pub struct Usage {
+pub(crate) struct Usage {
     /// User and system time.
-    pub cpu_seconds: f64,
+    pub(crate) cpu_seconds: f64,
     /// Largest resident set.
-    pub peak_bytes: u64,
+    pub(crate) peak_bytes: u64,
 }
 
 /// Reads /proc. Ticks are 1/100 s on every Linux that Kubernetes runs on.
-pub fn usage(pid: u32) -> Result<Usage> {
+pub(crate) fn usage(pid: u32) -> Result<Usage> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = stat.rsplit_once(')').context("no process name in stat")?.1.split_whitespace().collect();
     let ticks = |index: usize| fields.get(index).and_then(|f| f.parse::<u32>().ok()).context("stat has too few fields");
@@ -26,7 +26,7 @@ pub fn usage(pid: u32) -> Result<Usage> {
 }
 
 /// Asks `/readyz`.
-pub async fn is_ready(port: u16) -> Result<bool> {
+pub(crate) async fn is_ready(port: u16) -> Result<bool> {
     tokio::task::spawn_blocking(move || {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return Ok(false) };
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
