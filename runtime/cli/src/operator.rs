@@ -103,6 +103,9 @@ pub struct Args {
     /// What is logged: a level, or levels by target such as `warn,weir_operator=debug`.
     #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "FILTER", default_value = "info")]
     log_level: String,
+    /// For tests: a file with seconds that are added to the clock.
+    #[arg(long, env = "WEIR_CLOCK_OFFSET_FILE", value_name = "FILE", hide = true)]
+    clock_offset_file: Option<PathBuf>,
     /// Print the settings in force as YAML and do nothing.
     #[arg(long)]
     print_config: bool,
@@ -196,6 +199,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         probes_address: args.health_probe_bind_address.clone(),
         leader: args.leader_elect.then_some(leader),
         concurrency: usize::from(args.max_concurrent_reconciles),
+        clock_offset_file: args.clock_offset_file.clone(),
     })
 }
 
@@ -235,6 +239,7 @@ fn print(args: &Args) -> serde_json::Value {
         "max-concurrent-reconciles": args.max_concurrent_reconciles,
         "log-format": args.log_format.to_possible_value().map(|v| v.get_name().to_owned()),
         "log-level": args.log_level,
+        "clock-offset-file": args.clock_offset_file,
     })
 }
 

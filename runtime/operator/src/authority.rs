@@ -16,6 +16,7 @@ use crate::{
     apply::tls_secret,
     cache::Key,
     certificates::{self, Ca},
+    clock::Clock,
 };
 
 /// Secret with the key that seals last answers, in the operator's namespace.
@@ -60,14 +61,15 @@ pub struct Authority {
     pub name: Key,
     key: KeyAlgorithm,
     secret_label: String,
+    clock: Clock,
     ca: RwLock<Option<Arc<Ca>>>,
 }
 
 impl Authority {
     /// Nothing is read yet. `key` is what a CA that has to be made gets.
     #[must_use]
-    pub fn new(client: Client, name: Key, key: KeyAlgorithm, secret_label: String) -> Self {
-        Self { client, name, key, secret_label, ca: RwLock::new(None) }
+    pub fn new(client: Client, name: Key, key: KeyAlgorithm, secret_label: String, clock: Clock) -> Self {
+        Self { client, name, key, secret_label, clock, ca: RwLock::new(None) }
     }
 
     /// What passes see of it; none before it was read.
@@ -108,7 +110,7 @@ impl Authority {
     }
 
     async fn create(&self, api: &Api<Secret>) -> Result<Secret, Error> {
-        let made = certificates::generate_ca(self.key, Timestamp::now()).map_err(|source| Error::Ca { name: self.name.clone(), source })?;
+        let made = certificates::generate_ca(self.key, self.clock.now()).map_err(|source| Error::Ca { name: self.name.clone(), source })?;
         let metadata = ObjectMeta {
             name: Some(self.name.name.clone()),
             namespace: Some(self.name.namespace.clone()),
@@ -140,7 +142,7 @@ impl Authority {
     /// For a person: the CA's Secret and what is wrong with it.
     pub fn secret(&self, request: &CertificateRequest) -> Result<Secret, String> {
         let ca = self.current().ok_or_else(|| format!("Secret {}: there is no cluster CA yet", self.name))?;
-        let leaf = ca.mint(request, Timestamp::now()).map_err(|error| format!("Secret {}: {error}", self.name))?;
+        let leaf = ca.mint(request, self.clock.now()).map_err(|error| format!("Secret {}: {error}", self.name))?;
         let mut metadata = request.metadata.clone();
         metadata.annotations.get_or_insert_default().insert(keys::CERT_EXPIRES_AT.into(), leaf.ends.to_string());
         Ok(tls_secret(metadata, [("ca.crt", leaf.ca_crt), ("tls.crt", leaf.tls_crt), ("tls.key", leaf.tls_key)]))

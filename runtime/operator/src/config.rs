@@ -51,4 +51,6 @@ pub struct Config {
     pub leader: Option<crate::leader::Config>,
     /// Passes over objects of one kind at once.
     pub concurrency: usize,
+    /// For tests: a file with seconds that are added to the clock.
+    pub clock_offset_file: Option<PathBuf>,
 }

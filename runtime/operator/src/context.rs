@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use weir_core::{decisions::Sealing, policy::Pairs};
 
 use crate::{
-    apply::Writer, authority::Authority, dataplane::Renewals, events::Publisher, konnect_extension::Users, memory::Memory,
+    apply::Writer, authority::Authority, clock::Clock, dataplane::Renewals, events::Publisher, konnect_extension::Users, memory::Memory,
     metrics::Metrics, policies::InForce, queue::Queue, secrets::Secrets, world::World,
 };
 
@@ -52,6 +52,8 @@ pub struct Context {
     pub sealing: OnceLock<Sealing>,
     /// Settings.
     pub settings: Settings,
+    /// The clock.
+    pub clock: Clock,
     /// Metrics.
     pub metrics: Arc<Metrics>,
     /// Events.

@@ -7,6 +7,7 @@ pub mod apply;
 pub mod authority;
 pub mod cache;
 pub mod certificates;
+pub mod clock;
 pub mod config;
 pub mod context;
 pub mod dataplane;

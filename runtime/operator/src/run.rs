@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use http::{HeaderValue, header::USER_AGENT};
-use jiff::Timestamp;
 use kube::{Client, config::KubeConfigOptions};
 use tokio::{
     sync::{Notify, watch},
@@ -20,6 +19,7 @@ use crate::{
     apply::Writer,
     authority::Authority,
     cache::Key,
+    clock::Clock,
     config::Config,
     context::{Context, Controller, Settings},
     dataplane::{self, Renewals},
@@ -179,7 +179,7 @@ fn tick(context: &Context, health: &Health) {
     context.metrics.queue(Kind::DataPlane, context.data_planes.queue.depth());
     context.metrics.objects(Kind::DataPlane, context.world.data_planes.len());
     context.metrics.objects(Kind::KonnectExtension, context.world.extensions.len());
-    context.renewals.due(Timestamp::now()).into_iter().for_each(|key| context.data_planes.queue.changed(key));
+    context.renewals.due(context.clock.now()).into_iter().for_each(|key| context.data_planes.queue.changed(key));
 }
 
 /// Reads the CA again when its Secret changes.
@@ -204,7 +204,7 @@ async fn authority(context: &Context, stopped: &watch::Receiver<bool>) {
 /// Looks at everything again when Kong's operator comes or goes: a Lease that runs out makes no event.
 async fn kongs(context: &Context, stopped: &watch::Receiver<bool>) {
     let mut stop = stopped.clone();
-    let live = || kong::live(&context.world.kong_leases, Timestamp::now());
+    let live = || kong::live(&context.world.kong_leases, context.clock.now());
     let mut known = live();
     loop {
         tokio::select! {
@@ -290,9 +290,13 @@ fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap
 
 fn context(config: &Config, client: Client, metrics: Arc<Metrics>, policies: Arc<InForce>) -> Arc<Context> {
     let world = Arc::new(World::default());
+    let clock = Clock::default();
+    if let Some(file) = &config.clock_offset_file {
+        tokio::spawn(clock.clone().follow(file.clone()));
+    }
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     let ca = Key::new(&config.namespace, &config.ca_secret);
-    let authority = Arc::new(Authority::new(client.clone(), ca, config.ca_key, config.secret_label.clone()));
+    let authority = Arc::new(Authority::new(client.clone(), ca, config.ca_key, config.secret_label.clone(), clock.clone()));
     Arc::new(Context {
         writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),
         secrets: Secrets::new(client.clone(), Arc::clone(&world)),
@@ -309,6 +313,7 @@ fn context(config: &Config, client: Client, metrics: Arc<Metrics>, policies: Arc
             certificate_ttl_seconds: seconds(config.certificate_ttl),
             certificate_margin_seconds: seconds(config.certificate_margin),
         },
+        clock,
         metrics,
         data_planes: Controller::default(),
         extensions: Controller::default(),

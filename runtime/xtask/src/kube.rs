@@ -2,6 +2,7 @@
 //! linked, so that xtask needs no client of Kubernetes.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -42,6 +43,10 @@ pub(crate) struct Place {
 
 /// Builds `weir-kube` if needed and runs it with the same words.
 pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<()> {
+    process::run(&mut command(workspace, action)?)
+}
+
+fn command(workspace: &Workspace, action: &Action) -> Result<Command> {
     let mut words = Vec::new();
     let place = match action {
         Action::Up { place, detach, nodes } => {
@@ -62,5 +67,34 @@ pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<()> {
     let dir = place.dir.as_ref().map_or_else(|| Ok(workspace.target().join("kube")), std::path::absolute)?;
     let mut cargo = process::cargo(workspace);
     cargo.args(["run", "--quiet", "--package", "weir-testkit", "--bin", "weir-kube", "--"]).args(words).arg("--dir").arg(dir);
-    process::run(&mut cargo)
+    Ok(cargo)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(subcommand)]
+        action: Action,
+    }
+
+    fn shown(words: &[&str]) -> String {
+        let action = Cli::try_parse_from(words).unwrap().action;
+        let command = command(&Workspace::find().unwrap(), &action).unwrap();
+        process::show(&command).rsplit_once(" -- ").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn the_words_are_passed_on_and_the_directory_is_absolute() {
+        assert_eq!(shown(&["kube", "up", "--detach", "--nodes", "2", "--dir", "/a b"]), "up --nodes=2 --detach --dir /a b");
+        assert_eq!(shown(&["kube", "down", "--dir", "/a"]), "down --dir /a");
+        let here = std::env::current_dir().unwrap().join("a");
+        assert_eq!(shown(&["kube", "env", "--dir", "a"]), format!("env --dir {}", here.display()));
+        let target = Workspace::find().unwrap().target().join("kube");
+        assert_eq!(shown(&["kube", "env"]), format!("env --dir {}", target.display()));
+    }
 }

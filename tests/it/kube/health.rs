@@ -65,7 +65,7 @@ async fn probes(ns: Ns) {
     assert_eq!(ask("/readyz").await.0, 200);
     let (code, body) = ask("/readyz?verbose").await;
     assert_eq!(code, 200);
-    for word in ["DataPlane", "Deployment", "Secret", "konnect-env", "conflict-resolution", "plugin-packaging", "sha256:", "leader"] {
+    for word in ["DataPlane", "Deployment", "Secret", "konnect-env", "conflict-resolution", "sha256:", "leader"] {
         assert!(body.contains(word), "{word} is not in:\n{body}");
     }
     assert_eq!(ask("/nothing").await.0, 404);

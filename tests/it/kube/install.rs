@@ -138,7 +138,34 @@ impl Running {
         }
     }
 
-    /// Waits until its caches are full and, with `leading`, until it leads.
+    /// Waits until it leads.
+    pub(crate) async fn wait_leading(&self) {
+        let start = Instant::now();
+        while self.probe("/readyz").await.is_err() || self.metrics().await.sum("weir_leader", &[]) < 0.5 {
+            assert!(start.elapsed() < Duration::from_secs(40), "the operator does not lead\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// SIGTERM, which gives the Lease away, and the same again.
+    pub(crate) fn stop_and_restart(&mut self) {
+        self.stop(Duration::from_secs(20));
+        self.operator = Operator::start(&self.options).unwrap();
+    }
+
+    /// Whether the process lives.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.operator.is_running()
+    }
+
+    /// What a kubelet does with a container that ended.
+    pub(crate) fn keep_running(&mut self) {
+        if !self.is_running() {
+            self.operator = Operator::start(&self.options).unwrap();
+        }
+    }
+
+    /// Waits until its caches are full.
     pub(crate) async fn wait_ready(&self) {
         let start = Instant::now();
         loop {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     api::{self, DATA_PLANE, DEPLOYMENT, EVENT, EXTENSION, Failure, HPA, JSON, Kind, MERGE, NAMESPACE, PDB, POD, SECRET, SERVICE},
-    audit::Audit,
+    audit::{Audit, lines},
     shape::{condition, generation, name_of},
 };
 
@@ -195,6 +195,17 @@ impl Ns {
     /// A mark in the audit log: what is asked for from here on.
     pub(crate) async fn audit(&self) -> Audit {
         Audit::mark(self).await
+    }
+
+    /// Waits until our operators have written nothing for 3 s: pods that are still on their way out change statuses.
+    pub(crate) async fn settled(&self) {
+        self.eventually(Duration::from_secs(60), "three seconds without a write", async || {
+            let audit = self.audit().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            let writes = audit.our_writes().await;
+            if writes.is_empty() { Ok(()) } else { Err(lines(&writes)) }
+        })
+        .await;
     }
 
     /// Whatever helps to understand a failure.

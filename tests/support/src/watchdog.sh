@@ -30,4 +30,13 @@ while [ -n "$alive" ] && [ "$tries" -lt 50 ]; do
     [ -z "$alive" ] || sleep 0.1
     tries=$((tries + 1))
 done
-[ -z "$1" ] || rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }
+[ -n "$1" ] && [ -d "$1" ] || exit 0
+# The lock goes last: without it the rest would look like somebody else's.
+for entry in "$1"/*; do
+    case $entry in
+        */lock) ;;
+        *) rm -rf -- "$entry" || { sleep 1; rm -rf -- "$entry"; } ;;
+    esac
+done
+rm -f -- "$1/lock"
+rmdir -- "$1"

@@ -160,6 +160,7 @@ fn each_bad_secret_names_its_key_and_a_cure() {
     assert_eq!(read("", &good.key), Error::NoCertificate);
     assert_eq!(read("garbage", &good.key), Error::NoCertificate);
     assert_eq!(Ca::read(&[0xff, 0xfe], good.key.as_bytes()).map(|_| ()), Err(Error::NoCertificate));
+    assert_eq!(Ca::read(good.certificate.as_bytes(), &[0xff; 4_096]).map(|_| ()), Err(Error::NoKey));
     let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert!(matches!(read(damaged, &good.key), Error::BadCertificate(_)));
     assert_eq!(read(&leaf.tls_crt, &leaf.tls_key), Error::NotCa);
@@ -225,4 +226,36 @@ fn no_debug_shows_a_key() {
 fn a_ca_can_be_shared_by_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Ca>();
+}
+
+/// Base64 with line breaks; the one in the tree is not ours to name.
+fn pem(label: &str, der: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = der.chunks(3).flat_map(|chunk| {
+        let bits = chunk.iter().fold(0_usize, |all, byte| (all << 8) | usize::from(*byte)) << (8 * (3 - chunk.len()));
+        (0..4).map(move |n| if n > chunk.len() { '=' } else { char::from(DIGITS[(bits >> (18 - 6 * n)) & 63]) })
+    });
+    let digits: Vec<char> = digits.collect();
+    let lines: String = digits.chunks(64).map(|line| line.iter().collect::<String>() + "\n").collect();
+    format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
+}
+
+#[test]
+fn keys_of_the_older_formats_are_read() {
+    for (key, label) in [(KeyAlgorithm::EcdsaP256, "EC PRIVATE KEY"), (KeyAlgorithm::Rsa2048, "RSA PRIVATE KEY")] {
+        let (made, _) = new_ca(key);
+        let bytes = der(&made.key);
+        // PKCS#8 wraps the older formats in an octet string, after a version and an algorithm.
+        let (_, outer) = x509_parser::der_parser::parse_der(&bytes).expect("DER");
+        let inner = outer.as_sequence().expect("a sequence")[2].as_slice().expect("an octet string").to_vec();
+        let parameters = pem("EC PARAMETERS", &[6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7]);
+        let text = if key == KeyAlgorithm::EcdsaP256 { parameters + &pem(label, &inner) } else { pem(label, &inner) };
+        let ca = Ca::read(made.certificate.as_bytes(), text.as_bytes()).expect("readable");
+        let leaf = ca.mint(&request(key, DAY), now()).expect("a leaf");
+        verify_as_a_client_does(&leaf, now()).expect("accepted");
+        let encrypted =
+            text.replacen(&format!("-----BEGIN {label}-----\n"), &format!("-----BEGIN {label}-----\nProc-Type: 4,ENCRYPTED\n\n"), 1);
+        let error = Ca::read(made.certificate.as_bytes(), encrypted.as_bytes()).map(|_| ()).expect_err("refused");
+        assert_eq!(error, Error::EncryptedKey);
+    }
 }

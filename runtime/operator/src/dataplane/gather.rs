@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use weir_api::{dataplane::DataPlane, konnect_extension::KonnectExtension};
@@ -28,7 +27,7 @@ pub(super) async fn snapshot(context: &Context, data_plane: &DataPlane, remember
     let secrets = secrets(context, &key.namespace, &extension).await?;
     let namespace = context.world.namespaces.get(&Key::new("", key.namespace.clone()));
     Ok(Snapshot {
-        now: Timestamp::now(),
+        now: context.clock.now(),
         operator: operator(context)?,
         namespace_labels: namespace.and_then(|n| n.metadata.labels.clone()).unwrap_or_default(),
         children: children(context, &key, data_plane, remembered),
@@ -49,7 +48,7 @@ fn operator(context: &Context) -> Result<Operator, String> {
         secret_label: settings.secret_label.clone(),
         certificate_ttl_seconds: settings.certificate_ttl_seconds,
         certificate_margin_seconds: settings.certificate_margin_seconds,
-        kong_operator: crate::kong::live(&context.world.kong_leases, Timestamp::now()),
+        kong_operator: crate::kong::live(&context.world.kong_leases, context.clock.now()),
         ..Operator::with_ca(String::new())
     })
 }

@@ -5,7 +5,6 @@ pub mod watches;
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
-use jiff::Timestamp;
 use kube::Resource;
 use weir_api::konnect_extension::KonnectExtension;
 use weir_core::{
@@ -89,5 +88,5 @@ async fn gather(context: &Context, key: &Key, extension: &KonnectExtension) -> R
         None => Lookup::Unknown,
     };
     let users: BTreeSet<_> = context.users.of(key);
-    Ok(Snapshot { now: Timestamp::now(), extension: extension.clone(), secret, users })
+    Ok(Snapshot { now: context.clock.now(), extension: extension.clone(), secret, users })
 }

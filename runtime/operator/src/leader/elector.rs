@@ -38,6 +38,13 @@ pub(super) struct Elector {
     leader: Option<String>,
 }
 
+/// How a try to lead ended.
+enum Attempt {
+    Leads,
+    /// Another leads, and may for this long without a sign of life.
+    Stands(Duration),
+}
+
 /// How a try to renew ended.
 enum Renewal {
     /// Written, or overtaken by a write that leaves our name: the next try knows its version.
@@ -57,26 +64,32 @@ impl Elector {
     /// Tries until it leads.
     pub(super) async fn wait(&mut self) {
         loop {
+            let mut pause = self.pause();
             match timeout(self.config.renew_deadline, self.attempt()).await {
-                Ok(Ok(true)) => {
+                Ok(Ok(Attempt::Leads)) => {
                     tracing::info!(lease = %self.config.name, identity = %self.config.identity, "leading");
                     return;
                 }
-                Ok(Ok(false)) => self.complaint = None,
+                Ok(Ok(Attempt::Stands(left))) => {
+                    self.complaint = None;
+                    // Not sleeping past the end of a dead leader's time, and not waking all at the same moment.
+                    pause = pause.min(left.saturating_add(pause / 10));
+                }
                 Ok(Err(error)) => self.complain(&error),
                 Err(_elapsed) => tracing::warn!(lease = %self.config.name, "lease request timed out; trying again"),
             }
-            sleep(self.pause()).await;
+            sleep(pause).await;
         }
     }
 
-    /// One look, and one write if the Lease can be had. True when it is ours.
-    async fn attempt(&mut self) -> Result<bool, kube::Error> {
+    /// One look, and one write if the Lease can be had.
+    async fn attempt(&mut self) -> Result<Attempt, kube::Error> {
         let config = &self.config;
         let Some(live) = self.api.get_opt(&config.name).await? else {
             let metadata =
                 ObjectMeta { name: Some(config.name.clone()), namespace: Some(config.namespace.clone()), ..ObjectMeta::default() };
-            return self.write(Lease { metadata, spec: None }, true).await;
+            let written = self.write(Lease { metadata, spec: None }, true).await?;
+            return Ok(self.attempted(written));
         };
         let record = live.spec.clone().unwrap_or_default();
         let observed = Observed::look(self.observed.take(), record, Instant::now());
@@ -88,9 +101,17 @@ impl Elector {
         self.leader = leader;
         self.observed = Some(observed);
         match decision {
-            Decision::Wait(_left) => Ok(false),
-            Decision::Acquire | Decision::Renew => self.write(live, false).await,
+            Decision::Wait(left) => Ok(Attempt::Stands(left)),
+            Decision::Acquire | Decision::Renew => {
+                let written = self.write(live, false).await?;
+                Ok(self.attempted(written))
+            }
         }
+    }
+
+    /// Who was overtaken has a whole lease duration before it.
+    fn attempted(&self, written: bool) -> Attempt {
+        if written { Attempt::Leads } else { Attempt::Stands(self.config.lease_duration) }
     }
 
     /// Writes our name into `lease`. False when another candidate was faster.

@@ -141,8 +141,11 @@ async fn answer(State(server): State<Server>, method: Method, body: Bytes) -> Re
     if mood == Mood::Silent {
         std::future::pending::<()>().await;
     }
-    let status =
-        |code: StatusCode| (code, json!({"kind": "Status", "status": "Failure", "code": code.as_u16()}).to_string()).into_response();
+    let status = |code: StatusCode| {
+        // The client goes by the reason.
+        let reason = code.canonical_reason().unwrap_or_default().replace(' ', "");
+        (code, json!({"kind": "Status", "status": "Failure", "code": code.as_u16(), "reason": reason}).to_string()).into_response()
+    };
     if mood == Mood::Ill {
         return status(StatusCode::SERVICE_UNAVAILABLE);
     }

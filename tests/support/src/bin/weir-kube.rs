@@ -75,7 +75,9 @@ fn up(dir: &Path, detach: bool, nodes: usize) -> Result<()> {
     let options = Options { run_dir: Some(dir.clone()), nodes, ..Options::default() };
     let mut plane = ControlPlane::start(&options, &mut say)?;
     print_env(&dir)?;
-    say("stops with Ctrl-C, or with `down` from another terminal");
+    if std::io::stdin().is_terminal() {
+        say("stops with Ctrl-C, or with `down` from another terminal");
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(attend(&mut plane));
     say("stopping …");
@@ -109,6 +111,8 @@ fn up_detached(dir: &Path, nodes: usize) -> Result<()> {
     std::thread::spawn(move || BufReader::new(err).lines().map_while(Result::ok).for_each(|line| write_line(&line)));
     match BufReader::new(out).lines().next() {
         Some(line) => {
+            // Its last words of progress came by the other pipe, just before.
+            std::thread::sleep(Duration::from_millis(50));
             writeln!(std::io::stdout(), "{}", line?)?;
             Ok(())
         }

@@ -161,8 +161,7 @@ impl Drop for ControlPlane {
             component.kill(&mut self.watchdog);
         }
         if !self.keep {
-            // Nobody can be told; the next start in the same directory clears it.
-            let _ = std::fs::remove_dir_all(self.run_dir.path());
+            run_dir::remove(self.run_dir.path());
         }
     }
 }

@@ -80,6 +80,13 @@ impl RunDir {
     }
 }
 
+/// Removes a run directory, the lock last: without it the rest would look like somebody else's. What cannot be removed is not
+/// reported, because this is the end of the owner; the next start in the same directory clears it.
+pub(super) fn remove(dir: &Path) {
+    let removed = clear(dir).and_then(|()| Ok(fs::remove_file(dir.join(LOCK))?)).and_then(|()| Ok(fs::remove_dir(dir)?));
+    drop(removed);
+}
+
 /// The process that runs a control plane in a directory, if one does. When it was killed a moment ago, this waits for the end of
 /// the cleaning.
 pub fn running(dir: &Path) -> Result<Option<u32>> {
@@ -150,8 +157,11 @@ mod tests {
         drop(RunDir::open(Some(&path)).unwrap());
         fs::create_dir(path.join("etcd")).unwrap();
         fs::write(path.join("etcd/db"), "old").unwrap();
-        drop(RunDir::open(Some(&path)).unwrap());
+        let run_dir = RunDir::open(Some(&path)).unwrap();
         assert!(!path.join("etcd").exists());
+        fs::write(path.join("log"), "").unwrap();
+        remove(run_dir.path());
+        assert!(!path.exists());
 
         fs::write(dir.path().join("mine"), "").unwrap();
         let error = format!("{:#}", RunDir::open(Some(dir.path())).unwrap_err());

@@ -4,6 +4,7 @@
 //! no ReplicaSet uses it.
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::Deployment;
 use weir_api::keys;
 
 use super::{labels, meta, proxy::CLUSTER_CERTIFICATE_VOLUME};
@@ -46,7 +47,7 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
     };
     let newest = dp.snapshot.children.secrets.iter().filter(ours).filter(named).max_by_key(|s| renewal(s));
     // One that Kong's operator made has a name of no meaning and counts no renewals. It is used as long as the pods use it.
-    let mounted = mounted(dp);
+    let mounted = lookup::live_deployment(dp).and_then(|live| mounted(&live.object));
     let inherited = |s: &&SecretFacts| s.metadata.name.as_deref() == mounted && annotation(s, keys::RENEWAL).is_none();
     let inherited = dp.snapshot.children.secrets.iter().filter(ours).find(inherited);
     let alive = |s: &&SecretFacts| lives(s, dp.snapshot.now, operator.certificate_margin_seconds);
@@ -80,12 +81,10 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
     Certificate { secret, request: Some(request), blocked: None }
 }
 
-/// The Secret that the live Deployment mounts.
-#[must_use]
-pub fn mounted<'a>(dp: &'a Validated<'_>) -> Option<&'a str> {
-    let spec = lookup::live_deployment(dp)?.object.spec.as_ref()?.template.spec.as_ref()?;
-    let volume = spec.volumes.as_ref()?.iter().find(|v| v.name == CLUSTER_CERTIFICATE_VOLUME)?;
-    volume.secret.as_ref()?.secret_name.as_deref()
+/// The Secret that a Deployment mounts as its certificate.
+fn mounted(deployment: &Deployment) -> Option<&str> {
+    let volumes = deployment.spec.as_ref()?.template.spec.as_ref()?.volumes.as_ref()?;
+    volumes.iter().find(|v| v.name == CLUSTER_CERTIFICATE_VOLUME)?.secret.as_ref()?.secret_name.as_deref()
 }
 
 fn annotation<'a>(secret: &'a SecretFacts, key: &str) -> Option<&'a str> {
@@ -116,10 +115,15 @@ pub fn ends(dp: &Validated<'_>, secret: &str) -> bool {
     mine.is_some_and(|s| !lives(s, dp.snapshot.now, dp.snapshot.operator.certificate_margin_seconds))
 }
 
-/// Secrets of former certificates that nothing uses any more.
+/// Secrets of former certificates that nothing uses any more. What a Deployment mounts stays at least until its next template is out, and
+/// a Deployment on its way out still has pods.
 #[must_use]
-pub fn unused(dp: &Validated<'_>, in_force: &[&str]) -> Vec<SecretFacts> {
+pub fn unused(dp: &Validated<'_>, in_force: &str) -> Vec<SecretFacts> {
     let children = &dp.snapshot.children;
-    let used = |name: &str| in_force.contains(&name) || children.replica_sets.iter().any(|r| r.secrets.contains(name));
+    let used = |name: &str| {
+        name == in_force
+            || children.deployments.iter().any(|d| mounted(&d.object) == Some(name))
+            || children.replica_sets.iter().any(|r| r.secrets.contains(name))
+    };
     certificates(dp).filter(|s| s.metadata.name.as_deref().is_some_and(|n| !used(n))).cloned().collect()
 }

@@ -39,10 +39,7 @@ pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&s
     let certificates: Vec<ObjectMeta> = children.certificates.iter().filter_map(|c| takeover::metadata(&c.object)).collect();
     let certificates = lookup::by_age(certificates.iter());
     gone.extend(certificates.into_iter().skip(spare(konnect_certificate::options(dp).is_some())).map(|m| (ChildKind::Certificate, m)));
-    // What is mounted stays at least until the next template is out.
-    let mounted = certificate::mounted(dp);
-    let in_force = [decided.certificate.secret.as_str(), mounted.unwrap_or_default()];
-    let unused = certificate::unused(dp, &in_force);
+    let unused = certificate::unused(dp, &decided.certificate.secret);
     gone.extend(unused.iter().map(|s| (ChildKind::Secret, &s.metadata)));
     for (kind, meta) in gone.into_iter().filter(|(_, m)| m.deletion_timestamp.is_none()) {
         if takeover::is_bound(meta) {
