@@ -74,8 +74,23 @@ async fn as_planned(ns: &Ns, count: usize, turn: usize) -> Result<(), String> {
     holds(ingress == count, || format!("{ingress} ingress Services are of turn {turn}"))
 }
 
+/// Kubernetes has done its part: whatever is written from here on, no Deployment gave a reason for.
+async fn rolled_out(ns: &Ns) -> Result<(), String> {
+    let data_planes = ns.list(DATA_PLANE, "").await?;
+    for deployment in ns.list(DEPLOYMENT, MANAGED).await? {
+        let (wanted, status) = (&deployment["spec"]["replicas"], &deployment["status"]);
+        let counts = ["replicas", "updatedReplicas", "availableReplicas"].map(|field| status[field].clone());
+        holds(counts.iter().all(|count| count == wanted), || format!("{} wants {wanted}: {status}", name_of(&deployment)))?;
+        let owner = data_planes.iter().find(|d| is_owned_by(&deployment, &uid(d)));
+        let owner = owner.ok_or_else(|| format!("{} has no owner", name_of(&deployment)))?;
+        holds(owner["status"]["replicas"] == *wanted, || format!("{}: {:#}", name_of(owner), owner["status"]))?;
+    }
+    Ok(())
+}
+
 /// Nothing is written for 5 s; and a fresh process, which remembers nothing, changes no object either.
 async fn at_rest(ns: &Ns, operator: &mut Running, count: usize, turn: usize) {
+    ns.eventually(READY, "every Deployment is rolled out", async || rolled_out(ns).await).await;
     ns.settled().await;
     let audit = ns.audit().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
