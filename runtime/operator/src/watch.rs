@@ -12,7 +12,7 @@ use futures::{StreamExt, pin_mut};
 use kube::{
     Api, Client, Resource,
     core::{DeserializeGuard, NamespaceResourceScope, PartialObjectMeta, error_boundary::InvalidObject},
-    runtime::{WatchStreamExt, watcher},
+    runtime::watcher,
 };
 use serde::de::DeserializeOwned;
 
@@ -21,6 +21,12 @@ use crate::{
     health::Health,
     metrics::{Metrics, ObjectKind},
 };
+
+/// Waits after a failed watch double. kube's own back-off begins anew with every list that is tried, also with one that fails.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// For kinds that may be missing for ever.
+const OPTIONAL_WAIT: Duration = Duration::from_secs(60);
 
 /// How many watches have not seen everything yet.
 #[derive(Debug, Clone)]
@@ -178,7 +184,16 @@ pub async fn namespaced<G, T>(
     let watches = places.iter().map(|place| {
         let client = watching.client.clone();
         let api: Api<G> = if place.is_empty() { Api::all(client) } else { Api::namespaced(client, place) };
-        let sink = Sink { metrics: &watching.metrics, kind, place, cache, keep: &keep, changed: &changed, synced: || synced(place) };
+        let sink = Sink {
+            metrics: &watching.metrics,
+            kind,
+            optional: false,
+            place,
+            cache,
+            keep: &keep,
+            changed: &changed,
+            synced: || synced(place),
+        };
         one(api, &selection, sink)
     });
     futures::future::join_all(watches).await;
@@ -190,6 +205,8 @@ pub struct Sink<'a, T, Keep, Changed, Synced> {
     pub metrics: &'a Metrics,
     /// Kind, for logs and metrics.
     pub kind: ObjectKind,
+    /// Whether the kind may be missing: it is then asked for once a minute, and nobody is warned.
+    pub optional: bool,
     /// Namespace; empty for all.
     pub place: &'a str,
     /// The cache.
@@ -211,10 +228,11 @@ where
     Changed: Fn(Change<T>),
     Synced: Fn(),
 {
-    let Sink { metrics, kind, place, cache, keep, changed, synced } = sink;
-    let events = watcher(api, selection.config()).default_backoff();
+    let Sink { metrics, kind, optional, place, cache, keep, changed, synced } = sink;
+    let events = watcher(api, selection.config());
     pin_mut!(events);
     let mut said = Said::default();
+    let mut wait = FIRST_WAIT;
     while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Init) => cache.list_begins(place),
@@ -225,6 +243,7 @@ where
             }
             Ok(watcher::Event::InitDone) => {
                 said = Said::default();
+                wait = FIRST_WAIT;
                 cache.list_ends(place).into_iter().for_each(changed);
                 synced();
             }
@@ -236,7 +255,9 @@ where
             Ok(watcher::Event::Delete(object)) => cache.delete(object.meta()).into_iter().for_each(changed),
             Err(error) => {
                 metrics.watch_failed(kind);
-                said.say(kind, place, &error);
+                said.say(kind, place, &error, optional);
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(if optional { OPTIONAL_WAIT } else { LONGEST_WAIT });
             }
         }
     }
@@ -247,12 +268,18 @@ where
 struct Said(Option<String>);
 
 impl Said {
-    fn say(&mut self, kind: ObjectKind, place: &str, error: &watcher::Error) {
+    fn say(&mut self, kind: ObjectKind, place: &str, error: &watcher::Error, optional: bool) {
         let text = error.to_string();
         if self.0.as_ref() == Some(&text) {
             return;
         }
-        let cure = if text.contains("404") || text.contains("NotFound") {
+        let missing = text.contains("404") || text.contains("NotFound");
+        if optional && missing {
+            tracing::debug!(kind = ?kind, "an optional kind is not served");
+            self.0 = Some(text);
+            return;
+        }
+        let cure = if missing {
             "the kind is not served: install its CRD, for Weir's own with `weir crds | kubectl apply --server-side -f -`"
         } else if text.contains("403") || text.contains("orbidden") {
             "the ServiceAccount may not watch it: apply the operator's RBAC manifests"

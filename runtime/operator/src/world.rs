@@ -41,6 +41,8 @@ pub struct World {
     pub certificates: Cache<ForeignMeta>,
     /// Metadata of every Secret: a Secret that exists is never "not found" for want of a label.
     pub secrets: Cache<PartialObjectMeta<Secret>>,
+    /// The Secret of the cluster CA.
+    pub authority: Cache<PartialObjectMeta<Secret>>,
     /// Namespaces.
     pub namespaces: Cache<PartialObjectMeta<Namespace>>,
     /// Kong's operator's leader election.
@@ -102,15 +104,27 @@ pub fn slim<K: kube::Resource>(mut object: K) -> K {
     object
 }
 
-/// A Deployment keeps of that record our own entry, and whether another manager owns the replicas.
+/// An object we serve keeps of that record who else reports on its status: while Kong's operator does, we do not overwrite it.
+#[must_use]
+pub fn slim_served<K: kube::Resource>(mut object: K) -> K {
+    if let Some(entries) = &mut object.meta_mut().managed_fields {
+        entries.retain(|e| e.subresource.as_deref() == Some("status") && e.manager.as_deref() != Some(keys::FIELD_MANAGER));
+    }
+    object
+}
+
+/// A Deployment keeps of that record our own entry, and what other managers own of replicas and pod template.
 #[must_use]
 pub fn slim_deployment(mut deployment: Deployment) -> Deployment {
     let entries = deployment.metadata.managed_fields.take().unwrap_or_default();
     let kept = entries.into_iter().filter_map(|mut entry| {
         let ours = entry.manager.as_deref() == Some(keys::FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply");
         if !ours {
-            entry.fields_v1.as_ref()?.0.pointer("/f:spec/f:replicas")?;
-            entry.fields_v1 = Some(FieldsV1(json!({"f:spec": {"f:replicas": {}}})));
+            let spec = entry.fields_v1.as_ref()?.0.get("f:spec")?;
+            let kept: serde_json::Map<String, serde_json::Value> =
+                ["f:replicas", "f:template"].into_iter().filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect();
+            entry.fields_v1 = (!kept.is_empty()).then(|| FieldsV1(json!({ "f:spec": kept })));
+            entry.fields_v1.as_ref()?;
         }
         Some(entry)
     });

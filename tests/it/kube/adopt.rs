@@ -15,7 +15,7 @@ use super::{
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
-    vec![lab("adopt-takeover", takeover), lab("adopt-differs", differs)]
+    vec![lab("adopt-takeover", takeover), lab("adopt-differs", differs), lab("adopt-approved", approved)]
 }
 
 /// As long as Kong's, and as random.
@@ -156,7 +156,7 @@ async fn takeover(lab: Lab) {
     kongs_lease(&lab, Duration::from_secs(12)).await;
     let audit = ns.audit().await;
     let operator = lab.operator("weir", &[]);
-    ns.says(DATA_PLANE, "gw", "RolloutHeld", "True", "KongOperatorLive", &["kong-operator-0"], CONVERGED).await;
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "True", "KongOperatorLive"], &["kong-operator-0"], CONVERGED).await;
     let writes: Vec<_> = audit.our_writes().await.into_iter().filter(|a| a.resource != "dataplanes/status").collect();
     assert!(writes.is_empty(), "while Kong's operator lives nothing is taken over:\n{}", lines(&writes));
     // It is scaled down: its Lease runs out, and nobody has to tell Weir.
@@ -218,30 +218,58 @@ async fn proxy_pod(ns: &Ns) -> Vec<String> {
     all.iter().filter(|pod| pod["status"]["phase"] == "Running").map(uid).collect()
 }
 
-/// Where Weir would render otherwise the difference waits for the next change of the owner's own.
-async fn differs(lab: Lab) {
-    let ns = &lab.ns;
-    let (owner, mut template) = kong(&lab).await;
+/// A live Deployment that Weir would render otherwise: a variable less, a variable more.
+async fn otherwise(lab: &Lab) {
+    let (owner, mut template) = kong(lab).await;
     let env = template["spec"]["containers"][0]["env"].as_array_mut().unwrap();
     env.retain(|var| var["name"] != "KONG_PORTAL_API_ACCESS_LOG");
     env.push(json!({"name": "KONG_OF_ANOTHER_TIME", "value": "1"}));
-    ns.post_as(MANAGER, &deployment(LIVE, &owner, &template)).await;
-    available(ns, LIVE).await;
-    let before = running(ns).await;
-    let operator = lab.operator("weir", &[]);
-    ns.says(DATA_PLANE, "gw", "RolloutHeld", "True", "Takeover", &["sha256:"], READY).await;
-    ns.edit(DATA_PLANE, "gw", json!({"metadata": {"labels": {"no": "change"}}})).await;
-    ns.always(Duration::from_secs(3), "the pods run on", async || same("pods", running(ns).await, before.clone())).await;
-    ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": 2}}})).await;
-    ns.eventually(CONVERGED, "our rendering with the owner's next change", async || {
-        let deployment = ns.get(DEPLOYMENT, LIVE).await?;
-        let env = super::shape::env(&deployment);
-        same("replicas", deployment["spec"]["replicas"].clone(), json!(2))?;
+    lab.ns.post_as(MANAGER, &deployment(LIVE, &owner, &template)).await;
+    available(&lab.ns, LIVE).await;
+}
+
+async fn rendered_as_ours(ns: &Ns) {
+    ns.eventually(CONVERGED, "our rendering", async || {
+        let env = super::shape::env(&ns.get(DEPLOYMENT, LIVE).await?);
         holds(env.contains_key("KONG_PORTAL_API_ACCESS_LOG"), || format!("{env:?}"))?;
         holds(!env.contains_key("KONG_OF_ANOTHER_TIME"), || "a variable of the former manager stays".into())
     })
     .await;
     let object = ns.ready("gw", READY).await;
     assert!(condition(&object, "RolloutHeld").is_none_or(|c| c["status"] == "False"), "{:#}", object["status"]);
+}
+
+/// The difference waits for the next change of the owner's own.
+async fn differs(lab: Lab) {
+    let ns = &lab.ns;
+    otherwise(&lab).await;
+    let before = running(ns).await;
+    let operator = lab.operator("weir", &[]);
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "True", "Takeover"], &["sha256:"], READY).await;
+    ns.edit(DATA_PLANE, "gw", json!({"metadata": {"labels": {"no": "change"}}})).await;
+    ns.always(Duration::from_secs(3), "the pods run on", async || same("pods", running(ns).await, before.clone())).await;
+    ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": 2}}})).await;
+    rendered_as_ours(ns).await;
+    assert_eq!(ns.get(DEPLOYMENT, LIVE).await.unwrap()["spec"]["replicas"], 2);
+    drop(operator);
+}
+
+/// Or for its approval, of exactly this difference.
+async fn approved(lab: Lab) {
+    let ns = &lab.ns;
+    otherwise(&lab).await;
+    let before = running(ns).await;
+    let mut operator = lab.operator("weir", &[]);
+    let held = ns.says(DATA_PLANE, "gw", ["RolloutHeld", "True", "Takeover"], &["sha256:"], READY).await;
+    let message = condition(&held, "RolloutHeld").unwrap()["message"].as_str().unwrap().to_owned();
+    let hash = message.split(|c: char| !c.is_ascii_alphanumeric() && c != ':').find(|word| word.starts_with("sha256:")).unwrap().to_owned();
+    let approve = |hash: &str| json!({"metadata": {"annotations": {"weir.dev/approved-rollout": hash}}});
+    ns.edit(DATA_PLANE, "gw", approve(&format!("sha256:{}", "0".repeat(64)))).await;
+    // A restart is no approval either.
+    operator.stop_and_restart();
+    operator.wait_leading().await;
+    ns.always(Duration::from_secs(3), "the pods run on", async || same("pods", running(ns).await, before.clone())).await;
+    ns.edit(DATA_PLANE, "gw", approve(&hash)).await;
+    rendered_as_ours(ns).await;
     drop(operator);
 }

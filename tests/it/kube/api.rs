@@ -49,7 +49,15 @@ const ROLE_BINDING: Kind = kind("rbac.authorization.k8s.io/v1", "RoleBinding", "
 const CLUSTER_ROLE: Kind = cluster_wide("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
 const CLUSTER_ROLE_BINDING: Kind = cluster_wide("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings");
 
-const ALL: [Kind; 20] = [
+const fn admission(kind: &'static str, plural: &'static str) -> Kind {
+    cluster_wide("admissionregistration.k8s.io/v1", kind, plural)
+}
+pub(crate) const MUTATING: Kind = admission("MutatingAdmissionPolicy", "mutatingadmissionpolicies");
+pub(crate) const VALIDATING: Kind = admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies");
+const MUTATING_BINDING: Kind = admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings");
+const VALIDATING_BINDING: Kind = admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings");
+
+const ALL: [Kind; 24] = [
     DATA_PLANE,
     EXTENSION,
     INSTALLATION,
@@ -70,6 +78,10 @@ const ALL: [Kind; 20] = [
     ROLE_BINDING,
     CLUSTER_ROLE,
     CLUSTER_ROLE_BINDING,
+    MUTATING,
+    VALIDATING,
+    MUTATING_BINDING,
+    VALIDATING_BINDING,
 ];
 
 impl Kind {
@@ -107,10 +119,10 @@ impl From<Failure> for String {
 
 impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => Self { code: status.code, message: status.message },
-            other => Self { code: 0, message: other.to_string() },
+        if let kube::Error::Api(status) = error {
+            return Self { code: status.code, message: status.message };
         }
+        Self { code: 0, message: error.to_string() }
     }
 }
 

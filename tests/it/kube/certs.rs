@@ -31,10 +31,14 @@ fn certificate<T>(secret: &Value, key: &str, ask: impl FnOnce(&X509Certificate<'
 }
 
 fn algorithm(certificate: &X509Certificate<'_>) -> &'static str {
-    match certificate.public_key().parsed().unwrap() {
-        x509_parser::public_key::PublicKey::RSA(_) => "RSA",
-        x509_parser::public_key::PublicKey::EC(_) => "ECDSA",
-        _ => "another",
+    use x509_parser::public_key::PublicKey;
+    let key = certificate.public_key().parsed().unwrap();
+    if matches!(key, PublicKey::RSA(_)) {
+        "RSA"
+    } else if matches!(key, PublicKey::EC(_)) {
+        "ECDSA"
+    } else {
+        "another"
     }
 }
 
@@ -77,6 +81,19 @@ async fn made(lab: Lab) {
         same("CA", part(&system.get(SECRET, "kong-operator-ca").await?, "tls.crt"), part(&ca, "tls.crt"))
     })
     .await;
+    // A clock that jumps, or an operator that was away too long: the end is past, and there is one new certificate and one roll.
+    operator.stop(Duration::from_secs(20));
+    let past = json!({"metadata": {"annotations": {"konghq.com/cert-expires-at": "2026-01-01T00:00:00Z"}}});
+    ns.edit(SECRET, &name_of(&leaf), past).await;
+    let mut operator = lab.operator("weir", &[]);
+    ns.eventually(READY, "another certificate is mounted", async || {
+        let template = ns.get(DEPLOYMENT, "dataplane-gw").await?["spec"]["template"].to_string();
+        holds(!template.contains(&name_of(&leaf)), || "the old one is".into())
+    })
+    .await;
+    ns.ready("gw", READY).await;
+    same("ReplicaSets", ns.list(REPLICA_SET, "app=gw").await.unwrap().len(), 2).unwrap();
+    assert!(operator.is_running());
     // The CA goes: it is made again, and the pods follow once.
     system.delete(SECRET, "kong-operator-ca").await;
     ns.edit(DATA_PLANE, "gw", json!({"metadata": {"labels": {"look": "again"}}})).await;

@@ -75,13 +75,13 @@ async fn hybrid(ns: Ns) {
     for object in manifests("konnect-hybrid") {
         ns.apply(&object).await;
     }
-    ns.says(DATA_PLANE, "edge", "KonnectExtensionApplied", "False", "InvalidSecret", &["konnect-client-tls"], CONVERGED).await;
+    ns.says(DATA_PLANE, "edge", ["KonnectExtensionApplied", "False", "InvalidSecret"], &["konnect-client-tls"], CONVERGED).await;
     assert!(ns.find(DEPLOYMENT, "dataplane-edge").await.unwrap().is_none(), "never without its Konnect environment");
     ns.apply(&tls_secret("konnect-client-tls")).await;
     let data_plane = ns.ready("edge", READY).await;
-    ns.says(DATA_PLANE, "edge", "KonnectExtensionApplied", "True", "KonnectExtensionApplied", &[], CONVERGED).await;
-    ns.says(DATA_PLANE, "edge", "AcceptedExtensions", "True", "AcceptedExtensions", &[], CONVERGED).await;
-    ns.says(DATA_PLANE, "edge", "PoliciesApplied", "True", "Applied", &[], CONVERGED).await;
+    ns.says(DATA_PLANE, "edge", ["KonnectExtensionApplied", "True", "KonnectExtensionApplied"], &[], CONVERGED).await;
+    ns.says(DATA_PLANE, "edge", ["AcceptedExtensions", "True", "AcceptedExtensions"], &[], CONVERGED).await;
+    ns.says(DATA_PLANE, "edge", ["PoliciesApplied", "True", "Applied"], &[], CONVERGED).await;
     let deployment = ns.get(DEPLOYMENT, "dataplane-edge").await.unwrap();
     let env = env(&deployment);
     assert_eq!(env["KONG_CLUSTER_CONTROL_PLANE"], "7d7b1a6e-92a5-4f63-bc63-1c9a7a3d2f10.eu.cp0.konghq.com:443");

@@ -47,33 +47,33 @@ async fn users_are(ns: &Ns, wanted: &[&str]) {
 async fn users(ns: Ns) {
     ns.apply(&tls_secret("client")).await;
     ns.apply(&extension("hybrid", "client")).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "True", "Ready", &[], CONVERGED).await;
-    ns.says(EXTENSION, "hybrid", "InUse", "False", "NotInUse", &[], CONVERGED).await;
+    ns.says(EXTENSION, "hybrid", ["Ready", "True", "Ready"], &[], CONVERGED).await;
+    ns.says(EXTENSION, "hybrid", ["InUse", "False", "NotInUse"], &[], CONVERGED).await;
     users_are(&ns, &[]).await;
     ns.apply(&gateway_with("b", extended("hybrid"))).await;
     ns.apply(&gateway_with("a", extended("hybrid"))).await;
     users_are(&ns, &["a", "b"]).await;
-    ns.says(EXTENSION, "hybrid", "InUse", "True", "InUse", &["a", "b"], CONVERGED).await;
+    ns.says(EXTENSION, "hybrid", ["InUse", "True", "InUse"], &["a", "b"], CONVERGED).await;
     ns.edit(DATA_PLANE, "a", json!({"spec": {"extensions": null}})).await;
     users_are(&ns, &["b"]).await;
     ns.delete(DATA_PLANE, "b").await;
     users_are(&ns, &[]).await;
-    ns.says(EXTENSION, "hybrid", "InUse", "False", "NotInUse", &[], CONVERGED).await;
+    ns.says(EXTENSION, "hybrid", ["InUse", "False", "NotInUse"], &[], CONVERGED).await;
 }
 
 async fn ready(ns: Ns) {
     ns.apply(&extension("hybrid", "client")).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "False", "InvalidSecret", &["Secret \"client\"", "does not exist", "tls.crt"], SHOWN).await;
+    ns.says(EXTENSION, "hybrid", ["Ready", "False", "InvalidSecret"], &["Secret \"client\"", "does not exist", "tls.crt"], SHOWN).await;
     let half = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "client"}, "stringData": {"tls.key": "a"}});
     ns.apply(&half).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "False", "InvalidSecret", &["tls.crt is missing", "found: tls.key"], SHOWN).await;
+    ns.says(EXTENSION, "hybrid", ["Ready", "False", "InvalidSecret"], &["tls.crt is missing", "found: tls.key"], SHOWN).await;
     ns.delete(SECRET, "client").await;
     ns.apply(&tls_secret("client")).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "True", "Ready", &[], SHOWN).await;
+    ns.says(EXTENSION, "hybrid", ["Ready", "True", "Ready"], &[], SHOWN).await;
     ns.edit(EXTENSION, "hybrid", json!({"spec": {"clusterDataPlaneLabels": {"a:b": "c"}}})).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "False", "InvalidExtension", &["spec.clusterDataPlaneLabels", "a:b"], SHOWN).await;
+    ns.says(EXTENSION, "hybrid", ["Ready", "False", "InvalidExtension"], &["spec.clusterDataPlaneLabels", "a:b"], SHOWN).await;
     ns.edit(EXTENSION, "hybrid", json!({"spec": {"clusterDataPlaneLabels": null}})).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "True", "Ready", &[], SHOWN).await;
+    ns.says(EXTENSION, "hybrid", ["Ready", "True", "Ready"], &[], SHOWN).await;
 }
 
 async fn deletion(ns: Ns) {
@@ -99,7 +99,7 @@ async fn deletion(ns: Ns) {
 
 async fn unused(ns: Ns) {
     ns.apply(&extension("hybrid", "client")).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "False", "InvalidSecret", &[], CONVERGED).await;
+    ns.says(EXTENSION, "hybrid", ["Ready", "False", "InvalidSecret"], &[], CONVERGED).await;
     ns.delete(EXTENSION, "hybrid").await;
     ns.eventually(SHOWN, "it is gone", async || holds(ns.find(EXTENSION, "hybrid").await?.is_none(), || "it is there".into())).await;
     // Both at once: user and extension.

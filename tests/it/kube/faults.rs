@@ -70,7 +70,8 @@ async fn as_planned(ns: &Ns, count: usize, turn: usize) -> Result<(), String> {
         let good = image == format!("kong:3.{turn}") && variable == Some(turn.to_string());
         holds(good, || format!("{}: {image} {variable:?}", name_of(deployment)))?;
     }
-    let ingress = services.iter().filter(|s| s["metadata"]["annotations"]["turn"] == turn.to_string()).count();
+    let turn = turn.to_string();
+    let ingress = services.iter().filter(|s| s["metadata"]["annotations"]["turn"] == turn.as_str()).count();
     holds(ingress == count, || format!("{ingress} ingress Services are of turn {turn}"))
 }
 
@@ -247,6 +248,11 @@ async fn expired(lab: Lab) {
     ns.eventually(READY, "a child is deleted", async || delete(ns, SERVICE, "dataplane-ingress-gw-3").await).await;
     ns.eventually(READY, "four DataPlanes and their children", async || as_planned(ns, 4, 2).await).await;
     assert!(operator.is_running(), "it gave up:\n{}", operator.log());
+    let log = operator.log();
+    let expired: Vec<&str> = log.lines().filter(|line| line.contains("too old resource version")).collect();
+    assert!(!expired.is_empty(), "no watch expired, so nothing is proved");
+    let astray = expired.iter().find(|line| line.contains("RBAC"));
+    assert!(astray.is_none(), "an expired watch is no matter of rights: {astray:?}");
     at_rest(ns, &mut operator, 4, 2).await;
 }
 

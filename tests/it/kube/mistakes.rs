@@ -6,10 +6,10 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
-    api::{DATA_PLANE, DEPLOYMENT, EXTENSION, SECRET, SERVICE},
+    api::{DATA_PLANE, DEPLOYMENT, SERVICE},
     labs::shared,
     ns::{CONVERGED, Ns, READY, SHOWN},
-    shape::{containers, env, extended, extension, gateway, gateway_with, holds, image, merge, name_of, proxy, same, tls_secret, uid},
+    shape::{containers, gateway, gateway_with, holds, image, merge, name_of, proxy, same},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -20,9 +20,6 @@ pub(crate) fn tests() -> Vec<Trial> {
         shared("mistakes in the ingress Service", in_service),
         shared("mistakes a plugin that is not served", plugin),
         shared("mistakes of a new object", of_a_new_object),
-        shared("mistakes the extension is missing", missing_extension),
-        shared("mistakes the Secret of the extension", secret_of_extension),
-        shared("mistakes of the extension the API server refuses", refused_by_server),
         shared("mistakes a name of 64 characters", long_name),
         shared("mistakes one bad object stops no other", neighbours),
     ]
@@ -90,11 +87,11 @@ fn merge_null(patch: &mut Value, path: &[&str]) {
     path.iter().fold(patch, |node, step| &mut node[*step]);
 }
 
-fn annotated(turn: &str) -> Value {
+pub(super) fn annotated(turn: &str) -> Value {
     json!({"spec": {"network": {"services": {"ingress": {"annotations": {"turn": turn}}}}}})
 }
 
-async fn service_has(ns: &Ns, name: &str, turn: &str) {
+pub(super) async fn service_has(ns: &Ns, name: &str, turn: &str) {
     ns.eventually(CONVERGED, "an edit of the Service goes through", async || {
         let service = ns.get(SERVICE, &format!("dataplane-ingress-{name}")).await?;
         same("annotation", service["metadata"]["annotations"]["turn"].clone(), json!(turn))
@@ -102,7 +99,7 @@ async fn service_has(ns: &Ns, name: &str, turn: &str) {
     .await;
 }
 
-async fn replicas_are(ns: &Ns, name: &str, count: i32) {
+pub(super) async fn replicas_are(ns: &Ns, name: &str, count: i32) {
     ns.eventually(CONVERGED, "a change of the replicas goes through", async || {
         same("replicas", ns.get(DEPLOYMENT, &format!("dataplane-{name}")).await?["spec"]["replicas"].clone(), json!(count))
     })
@@ -115,7 +112,7 @@ async fn in_template(ns: Ns) {
     for (count, mistake) in (2..).zip(template_mistakes()) {
         let good = ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap();
         ns.edit(DATA_PLANE, "gw", mistake.bad).await;
-        ns.says(DATA_PLANE, "gw", "Ready", "False", "ValidationFailed", mistake.words, SHOWN).await;
+        ns.says(DATA_PLANE, "gw", ["Ready", "False", "ValidationFailed"], mistake.words, SHOWN).await;
         let mut edit = annotated(mistake.what);
         merge(&mut edit, json!({"spec": {"deployment": {"replicas": count % 3}}}));
         ns.edit(DATA_PLANE, "gw", edit).await;
@@ -140,7 +137,7 @@ async fn in_autoscaler(ns: Ns) {
     ns.ready("gw", READY).await;
     let least = |count: i32| json!({"spec": {"deployment": {"scaling": {"horizontal": {"minReplicas": count}}}}});
     ns.edit(DATA_PLANE, "gw", least(5)).await;
-    ns.says(DATA_PLANE, "gw", "Ready", "False", "ValidationFailed", &["horizontal.minReplicas", "5 is above maxReplicas 3"], SHOWN).await;
+    ns.says(DATA_PLANE, "gw", ["Ready", "False", "ValidationFailed"], &["horizontal.minReplicas", "5 is above maxReplicas 3"], SHOWN).await;
     ns.edit(DATA_PLANE, "gw", image("kong:3.10")).await;
     ns.eventually(CONVERGED, "an edit of the image goes through", async || {
         same("image", proxy(&ns.get(DEPLOYMENT, "dataplane-gw").await?)["image"].clone(), json!("kong:3.10"))
@@ -156,7 +153,7 @@ async fn in_budget(ns: Ns) {
     ns.ready("gw", READY).await;
     let most = |value: &str| json!({"spec": {"resources": {"podDisruptionBudget": {"spec": {"maxUnavailable": value}}}}});
     ns.edit(DATA_PLANE, "gw", most("150%")).await;
-    ns.says(DATA_PLANE, "gw", "Ready", "False", "ValidationFailed", &["podDisruptionBudget.spec.maxUnavailable", "such as `50%`"], SHOWN)
+    ns.says(DATA_PLANE, "gw", ["Ready", "False", "ValidationFailed"], &["podDisruptionBudget.spec.maxUnavailable", "such as `50%`"], SHOWN)
         .await;
     let mut edit = image("kong:3.10");
     merge(&mut edit, json!({"spec": {"deployment": {"replicas": 2}}}));
@@ -177,7 +174,7 @@ async fn in_service(ns: Ns) {
     ];
     for (count, (bad, words, cure)) in (2..).zip(rows) {
         ns.edit(DATA_PLANE, "gw", ingress(bad)).await;
-        ns.says(DATA_PLANE, "gw", "Ready", "False", "ValidationFailed", words, SHOWN).await;
+        ns.says(DATA_PLANE, "gw", ["Ready", "False", "ValidationFailed"], words, SHOWN).await;
         ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": count}}})).await;
         replicas_are(&ns, "gw", count).await;
         ns.get(SERVICE, "dataplane-ingress-gw").await.unwrap();
@@ -190,7 +187,7 @@ async fn plugin(ns: Ns) {
     ns.apply(&gateway("gw")).await;
     ns.ready("gw", READY).await;
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"pluginsToInstall": [{"name": "p"}]}})).await;
-    ns.says(DATA_PLANE, "gw", "PluginsInstalled", "False", "NotSupported", &["spec.pluginsToInstall", "held"], SHOWN).await;
+    ns.says(DATA_PLANE, "gw", ["PluginsInstalled", "False", "NotSupported"], &["spec.pluginsToInstall", "held"], SHOWN).await;
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": 2}}})).await;
     replicas_are(&ns, "gw", 2).await;
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"pluginsToInstall": null}})).await;
@@ -202,7 +199,7 @@ async fn of_a_new_object(ns: Ns) {
     for (index, mistake) in template_mistakes().into_iter().enumerate() {
         let name = format!("gw-{index}");
         ns.apply(&gateway_with(&name, mistake.bad)).await;
-        ns.says(DATA_PLANE, &name, "Ready", "False", "ValidationFailed", mistake.words, SHOWN).await;
+        ns.says(DATA_PLANE, &name, ["Ready", "False", "ValidationFailed"], mistake.words, SHOWN).await;
         ns.get(SERVICE, &format!("dataplane-ingress-{name}")).await.unwrap();
         assert!(ns.find(DEPLOYMENT, &format!("dataplane-{name}")).await.unwrap().is_none(), "{}: no pods to be wrong", mistake.what);
         ns.edit(DATA_PLANE, &name, annotated("early")).await;
@@ -212,86 +209,10 @@ async fn of_a_new_object(ns: Ns) {
     }
 }
 
-const APPLIED: &str = "KonnectExtensionApplied";
-
-async fn missing_extension(ns: Ns) {
-    ns.apply(&tls_secret("client")).await;
-    ns.apply(&gateway_with("gw", extended("hybrid"))).await;
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidExtension", &["spec.extensions[0]", "hybrid", "create"], SHOWN).await;
-    assert!(ns.find(DEPLOYMENT, "dataplane-gw").await.unwrap().is_none());
-    ns.edit(DATA_PLANE, "gw", annotated("a")).await;
-    service_has(&ns, "gw", "a").await;
-    ns.apply(&extension("hybrid", "client")).await;
-    ns.ready("gw", READY).await;
-    // And of one that ran: the environment in force stays.
-    ns.edit(DATA_PLANE, "gw", extended("other")).await;
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidExtension", &["other", "create"], SHOWN).await;
-    ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": 2}}})).await;
-    replicas_are(&ns, "gw", 2).await;
-    assert!(env(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap())["KONG_CLUSTER_CONTROL_PLANE"].contains(".eu."));
-    ns.edit(DATA_PLANE, "gw", extended("hybrid")).await;
-    ns.ready("gw", READY).await;
-    // A sort that is not served.
-    let foreign = json!({"spec": {"extensions": [{"group": "konnect.konghq.com", "kind": "KonnectExtension", "name": "hybrid"}]}});
-    ns.edit(DATA_PLANE, "gw", foreign).await;
-    let words = ["konnect.konghq.com", "use the token-free KonnectExtension"];
-    ns.says(DATA_PLANE, "gw", "AcceptedExtensions", "False", "NotSupportedExtensions", &words, SHOWN).await;
-    ns.edit(DATA_PLANE, "gw", extended("hybrid")).await;
-    ns.ready("gw", READY).await;
-}
-
-async fn secret_of_extension(ns: Ns) {
-    ns.apply(&extension("hybrid", "client")).await;
-    ns.apply(&gateway_with("gw", extended("hybrid"))).await;
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidSecret", &["Secret \"client\"", "hybrid", "create it"], SHOWN).await;
-    ns.says(EXTENSION, "hybrid", "Ready", "False", "InvalidSecret", &["client"], SHOWN).await;
-    // Half a Secret, without any label: it exists, and what it lacks is said.
-    let half = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "client"}, "stringData": {"tls.crt": "a"}});
-    ns.apply(&half).await;
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidSecret", &["client", "tls.key is missing", "found: tls.crt"], SHOWN).await;
-    ns.delete(SECRET, "client").await;
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidSecret", &["does not exist"], SHOWN).await;
-    // A complete one without a label is used too: a Secret that exists is never "not found".
-    let mut bare = tls_secret("client");
-    bare["metadata"]["labels"] = json!({});
-    ns.apply(&bare).await;
-    ns.ready("gw", READY).await;
-    let running = uid(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap());
-    ns.delete(SECRET, "client").await;
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidSecret", &["client", "create it"], SHOWN).await;
-    ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": 2}}})).await;
-    replicas_are(&ns, "gw", 2).await;
-    assert_eq!(uid(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap()), running);
-    // The extension that names no Secret.
-    ns.edit(EXTENSION, "hybrid", json!({"spec": {"konnectControlPlaneAPIAuthConfiguration": null}})).await;
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidSecret", &["hybrid", "clusterCertificateSecretRef.name"], SHOWN).await;
-    ns.apply(&tls_secret("client")).await;
-    let named = json!({"clusterCertificateSecretRef": {"name": "client"}});
-    ns.edit(EXTENSION, "hybrid", json!({"spec": {"konnectControlPlaneAPIAuthConfiguration": named}})).await;
-    ns.ready("gw", READY).await;
-}
-
-async fn refused_by_server(ns: Ns) {
-    let mut object = extension("hybrid", "client");
-    object["spec"]["controlPlaneRef"] = json!({"type": "konnectID"});
-    let refused = ns.try_apply(&object).await.unwrap_err();
-    assert!(refused.message.contains("needs konnectID"), "{}", refused.message);
-    // An id that the schema lets in and that makes no host name.
-    object["spec"]["controlPlaneRef"] = json!({"type": "konnectID", "konnectID": "no host"});
-    ns.apply(&object).await;
-    ns.apply(&tls_secret("client")).await;
-    ns.apply(&gateway_with("gw", extended("hybrid"))).await;
-    let words = ["hybrid", "spec.controlPlaneRef.konnectID", "weir.dev/endpoint-prefix"];
-    ns.says(DATA_PLANE, "gw", APPLIED, "False", "InvalidExtension", &words, SHOWN).await;
-    ns.edit(EXTENSION, "hybrid", json!({"metadata": {"annotations": {"weir.dev/endpoint-prefix": "mine"}}})).await;
-    ns.ready("gw", READY).await;
-    assert!(env(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap())["KONG_CLUSTER_CONTROL_PLANE"].starts_with("mine.eu.cp0."));
-}
-
 async fn long_name(ns: Ns) {
     let name = "a".repeat(64);
     ns.apply(&gateway(&name)).await;
-    ns.says(DATA_PLANE, &name, "Ready", "False", "ValidationFailed", &["metadata.name", "63 characters", "use a shorter name"], SHOWN)
+    ns.says(DATA_PLANE, &name, ["Ready", "False", "ValidationFailed"], &["metadata.name", "63 characters", "use a shorter name"], SHOWN)
         .await;
     assert!(ns.list(SERVICE, "").await.unwrap().is_empty());
     let longest = "b".repeat(63);

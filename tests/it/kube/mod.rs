@@ -1,5 +1,6 @@
 //! `weir operator` against a real API server, controller manager, scheduler, etcd and KWOK (issue 4).
 
+mod admission;
 mod adopt;
 mod api;
 mod audit;
@@ -15,6 +16,7 @@ mod health;
 mod install;
 mod labs;
 mod mistakes;
+mod mistakes_extension;
 mod names;
 mod ns;
 mod others;
@@ -39,8 +41,10 @@ pub(crate) fn tests() -> Vec<Trial> {
         converge::tests(),
         scaling::tests(),
         mistakes::tests(),
+        mistakes_extension::tests(),
         names::tests(),
         others::tests(),
+        admission::tests(),
         extension::tests(),
         health::tests(),
         adopt::tests(),

@@ -84,7 +84,7 @@ async fn dying(ns: Ns) {
     ns.delete(DATA_PLANE, "gw").await;
     ns.apply(&gateway("gw")).await;
     let owner = uid(&ns.get(DATA_PLANE, "gw").await.unwrap());
-    ns.says(DATA_PLANE, "gw", "Ready", "False", "WaitingForOldChild", &["dataplane", "being deleted"], CONVERGED).await;
+    ns.says(DATA_PLANE, "gw", ["Ready", "False", "WaitingForOldChild"], &["dataplane", "being deleted"], CONVERGED).await;
     ns.eventually(CONVERGED, "what is free is made", async || {
         let admin = ns.get(SERVICE, "dataplane-admin-gw").await?;
         holds(is_owned_by(&admin, &owner), || format!("{:#}", admin["metadata"]["ownerReferences"]))
@@ -168,7 +168,7 @@ async fn taken(ns: Ns) {
     ns.ready("gw", READY).await;
     let named = |name: Value| json!({"spec": {"network": {"services": {"ingress": {"name": name}}}}});
     ns.edit(DATA_PLANE, "gw", named(json!("public"))).await;
-    ns.says(DATA_PLANE, "gw", "Ready", "False", "NameTaken", &["Service \"public\"", "choose another name"], SHOWN).await;
+    ns.says(DATA_PLANE, "gw", ["Ready", "False", "NameTaken"], &["Service \"public\"", "choose another name"], SHOWN).await;
     // The one in force stays until the new one can be, and everything else goes on.
     ns.get(SERVICE, "dataplane-ingress-gw").await.unwrap();
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": 2}}})).await;

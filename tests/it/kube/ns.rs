@@ -169,17 +169,9 @@ impl Ns {
         .await
     }
 
-    /// Waits for a condition of this status, reason and a message that contains every word; says what is there otherwise.
-    pub(crate) async fn says(
-        &self,
-        kind: Kind,
-        name: &str,
-        type_: &str,
-        status: &str,
-        reason: &str,
-        words: &[&str],
-        limit: Duration,
-    ) -> Value {
+    /// Waits for a condition of this type, status and reason whose message has every word; says what is there otherwise.
+    pub(crate) async fn says(&self, kind: Kind, name: &str, wanted: [&str; 3], words: &[&str], limit: Duration) -> Value {
+        let [type_, status, reason] = wanted;
         let what = format!("{} {name}: {type_}={status}/{reason} with {words:?}", kind.kind);
         self.eventually(limit, &what, async || {
             let object = self.get(kind, name).await?;

@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         shared("others a removed field comes back", removed),
         shared("others the status is ours, other conditions stay", status),
         shared("others paused writes nothing", paused),
+        shared("others a look on demand is acknowledged", checked),
     ]
 }
 
@@ -203,7 +204,7 @@ async fn paused(ns: Ns) {
     ns.ready("gw", READY).await;
     let paused = |value: Value| json!({"metadata": {"annotations": {"weir.dev/paused": value}}});
     ns.edit(DATA_PLANE, "gw", paused(json!("true"))).await;
-    ns.says(DATA_PLANE, "gw", "RolloutHeld", "True", "Paused", &["weir.dev/paused"], CONVERGED).await;
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "True", "Paused"], &["weir.dev/paused"], CONVERGED).await;
     let audit = ns.audit().await;
     ns.edit(DATA_PLANE, "gw", image("kong:3.10")).await;
     ns.delete(SERVICE, "dataplane-ingress-gw").await;
@@ -213,4 +214,18 @@ async fn paused(ns: Ns) {
     ns.edit(DATA_PLANE, "gw", paused(Value::Null)).await;
     ns.ready("gw", READY).await;
     assert_eq!(proxy(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap())["image"], "kong:3.10");
+}
+
+async fn checked(ns: Ns) {
+    ns.apply(&gateway("gw")).await;
+    ns.ready("gw", READY).await;
+    for time in ["now", "again"] {
+        ns.edit(DATA_PLANE, "gw", json!({"metadata": {"annotations": {"weir.dev/check-at": time}}})).await;
+        ns.eventually(CONVERGED, "it says what it has seen", async || {
+            let annotations = ns.get(DATA_PLANE, "gw").await?["metadata"]["annotations"].clone();
+            same("checked-at", annotations["weir.dev/checked-at"].clone(), json!(time))
+        })
+        .await;
+    }
+    ns.ready("gw", READY).await;
 }

@@ -145,7 +145,7 @@ async fn zero(ns: Ns) {
     ns.ready("gw", READY).await;
     ns.edit(DATA_PLANE, "gw", with_replicas(0)).await;
     replicas(&ns, 0).await;
-    ns.says(DATA_PLANE, "gw", "Ready", "False", "WaitingToBecomeReady", &["0 of 0"], CONVERGED).await;
+    ns.says(DATA_PLANE, "gw", ["Ready", "False", "WaitingToBecomeReady"], &["0 of 0"], CONVERGED).await;
     ns.edit(DATA_PLANE, "gw", with_replicas(1)).await;
     replicas(&ns, 1).await;
     ns.ready("gw", READY).await;

@@ -61,23 +61,22 @@ pub(crate) fn tls_secret(name: &str) -> Value {
     })
 }
 
-/// RFC 7386, except that lists are replaced whole and nulls stay nulls where nothing is to be removed.
+/// A merge patch (RFC 7386).
 pub(crate) fn merge(target: &mut Value, patch: Value) {
-    match patch {
-        Value::Object(fields) => {
-            if !target.is_object() {
-                *target = json!({});
-            }
-            let target = target.as_object_mut().unwrap();
-            for (key, value) in fields {
-                if value.is_null() {
-                    target.remove(&key);
-                } else {
-                    merge(target.entry(key).or_insert(Value::Null), value);
-                }
-            }
+    let Value::Object(fields) = patch else {
+        *target = patch;
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let target = target.as_object_mut().unwrap();
+    for (key, value) in fields {
+        if value.is_null() {
+            target.remove(&key);
+        } else {
+            merge(target.entry(key).or_insert(Value::Null), value);
         }
-        other => *target = other,
     }
 }
 

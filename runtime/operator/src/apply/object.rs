@@ -14,7 +14,7 @@ use super::{Failed, Writer};
 use crate::{
     cache::{Cache, Cached, Key},
     metrics::{ObjectKind, Verb},
-    world::slim,
+    world::slim_served,
 };
 
 /// How a conditional write ended.
@@ -111,7 +111,7 @@ impl Writer {
         match self.client.request::<K>(request).await {
             Ok(answer) => {
                 self.metrics.wrote(kind, verb);
-                cache.answered(slim(answer));
+                cache.answered(slim_served(answer));
                 Patched::Done
             }
             Err(error) => match Failed::of(&error) {

@@ -25,7 +25,7 @@ use crate::{
     kong,
     metrics::ObjectKind,
     watch::{Once, Selection, Sink, Watching, namespaced, one},
-    world::{ForeignMeta, ReplicaSetMeta, labels_only, name_only, secret_meta, slim, slim_deployment},
+    world::{ForeignMeta, ReplicaSetMeta, labels_only, name_only, secret_meta, slim, slim_deployment, slim_served},
 };
 
 /// Runs all watches, until it is dropped.
@@ -41,7 +41,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
             ObjectKind::DataPlane,
             Selection::default(),
             &world.data_planes,
-            |o| Some(slim(o)),
+            |o| Some(slim_served(o)),
             |change| itself(c, change)
         ),
         namespaced::<DeserializeGuard<Deployment>, _>(
@@ -103,6 +103,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
         namespaces(c, w),
         certificates(c, w),
         kong_leases(c, w),
+        authority(c, w),
         // Polled last: all of the above wait for their lists by now.
         async { w.pending.done() },
     );
@@ -165,12 +166,9 @@ fn stranger(context: &Context, change: &Change<PartialObjectMeta<Service>>) {
     }
 }
 
-/// A child's Secret wakes its DataPlane; the CA's all of them; any other the extensions that name it.
+/// A child's Secret wakes its DataPlane; any other the extensions that name it.
 fn secret(context: &Context, change: &Change<PartialObjectMeta<Secret>>) {
     child(context, change);
-    if change.key == context.authority.name {
-        context.authority_changed.notify_one();
-    }
     for extension in context.world.extensions.beginning(&change.key.namespace, "") {
         if crate::konnect_extension::secret_name(&extension) == Some(change.key.name.as_str()) {
             crate::konnect_extension::watches::changed(context, &Key::of(&extension.metadata));
@@ -192,6 +190,7 @@ async fn namespaces(context: &Context, watching: &Watching) {
     let sink = Sink {
         metrics: &watching.metrics,
         kind,
+        optional: false,
         place: "",
         cache: &context.world.namespaces,
         keep: &|o| Some(labels_only(o)),
@@ -204,10 +203,11 @@ async fn namespaces(context: &Context, watching: &Watching) {
 /// cert-manager is optional: nothing waits for its kind, and it is noticed when it comes.
 async fn certificates(context: &Context, watching: &Watching) {
     let resource = certificate_resource();
-    let selection = Selection::labels(format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_DATAPLANE));
+    let selection = Selection::labels(format!("{}={}", keys::CERT_PURPOSE, keys::CERT_PURPOSE_KONNECT));
     let sink = Sink {
         metrics: &watching.metrics,
         kind: ObjectKind::Certificate,
+        optional: true,
         place: "",
         cache: &context.world.certificates,
         keep: &|o: DynamicObject| Some(ForeignMeta(slim_dynamic(o))),
@@ -230,6 +230,7 @@ async fn kong_leases(context: &Context, watching: &Watching) {
     let sink = Sink {
         metrics: &watching.metrics,
         kind,
+        optional: false,
         place: "",
         cache: &context.world.kong_leases,
         keep: &Some,
@@ -237,4 +238,21 @@ async fn kong_leases(context: &Context, watching: &Watching) {
         synced: || once.call(),
     };
     one(Api::<DeserializeGuard<Lease>>::all(watching.client.clone()), &selection, sink).await;
+}
+
+/// The CA's Secret. A watch of its own: the operator's namespace need not be among those that are watched.
+async fn authority(context: &Context, watching: &Watching) {
+    let Key { namespace, name } = &context.authority.name;
+    let selection = Selection { labels: None, fields: Some(format!("metadata.name={name}")) };
+    let sink = Sink {
+        metrics: &watching.metrics,
+        kind: ObjectKind::Secret,
+        optional: false,
+        place: namespace,
+        cache: &context.world.authority,
+        keep: &|o| Some(name_only(o)),
+        changed: &|_| context.authority_changed.notify_one(),
+        synced: || {},
+    };
+    one(Api::<PartialObjectMeta<Secret>>::namespaced(watching.client.clone(), namespace), &selection, sink).await;
 }

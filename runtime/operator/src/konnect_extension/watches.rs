@@ -10,7 +10,7 @@ use crate::{
     context::Context,
     metrics::ObjectKind,
     watch::{Selection, Watching, namespaced},
-    world::slim,
+    world::slim_served,
 };
 
 /// Runs all watches, until it is dropped.
@@ -21,7 +21,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
         ObjectKind::KonnectExtension,
         Selection::default(),
         &c.world.extensions,
-        |o| Some(slim(o)),
+        |o| Some(slim_served(o)),
         |change| changed(c, &change.key),
     );
     futures::join!(extensions, async { watching.pending.done() });
