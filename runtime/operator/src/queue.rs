@@ -21,7 +21,7 @@ use tokio::{sync::watch, task::JoinSet, time::Instant};
 use crate::cache::Key;
 
 /// How long changes of children are collected before a pass looks at them: a Deployment's status changes many times while it rolls.
-const COLLECT: Duration = Duration::from_millis(500);
+pub const COLLECT: Duration = Duration::from_millis(500);
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 

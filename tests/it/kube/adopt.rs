@@ -235,8 +235,12 @@ async fn rendered_as_ours(ns: &Ns) {
         holds(!env.contains_key("KONG_OF_ANOTHER_TIME"), || "a variable of the former manager stays".into())
     })
     .await;
-    let object = ns.ready("gw", READY).await;
-    assert!(condition(&object, "RolloutHeld").is_none_or(|c| c["status"] == "False"), "{:#}", object["status"]);
+    ns.eventually(CONVERGED, "nothing is held", async || {
+        let object = ns.get(DATA_PLANE, "gw").await?;
+        holds(condition(&object, "RolloutHeld").is_none_or(|c| c["status"] == "False"), || format!("{:#}", object["status"]))
+    })
+    .await;
+    ns.ready("gw", READY).await;
 }
 
 /// The difference waits for the next change of the owner's own.

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::{
     api::SECRET,
     audit::{Asked, lines},
-    faults::SHORT_LEASE,
     labs::{Lab, lab},
     shape::{extended, extension, gateway_with, merge, tls_secret},
 };
@@ -37,7 +36,7 @@ fn one(number: usize) -> Value {
 
 async fn steady(lab: Lab) {
     let ns = &lab.ns;
-    let operator = lab.operator("weir", &SHORT_LEASE);
+    let operator = lab.operator("weir", &[]);
     operator.wait_ready().await;
     ns.apply(&tls_secret("client")).await;
     ns.apply(&extension("hybrid", "client")).await;

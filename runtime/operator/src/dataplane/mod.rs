@@ -24,7 +24,7 @@ use crate::{
     context::Context,
     memory::Remembered,
     metrics::{Kind, ObjectKind, Outcome},
-    queue::Next,
+    queue::{self, Next},
 };
 
 /// A pass that could not see everything it needs waits so long.
@@ -66,13 +66,19 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     }
     publish(context, data_plane, &plan, &failures, &mut remembered);
     let held = !plan.holds.is_empty();
-    let written = own(context, data_plane, &snapshot, plan, &failures).await;
+    let wrote = !plan.changes.is_empty();
     let fights = remembered.fights();
+    // A status made before our writes would say "Ready" of a generation that has not begun to roll; the next pass knows better. What
+    // is held or failed is said at once.
+    let report = !wrote || held || !failures.is_empty() || fights.is_some();
+    let written = own(context, data_plane, &snapshot, plan, &failures, report).await;
     *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
     match (written, failures.is_empty(), fights) {
         (Written::Failed, _, _) | (_, false, _) => (Outcome::Failed, Next::BackOff),
         (Written::Again, true, _) => (Outcome::Done, Next::After(Duration::from_millis(50))),
         (Written::Done, true, Some((_, rest))) => (Outcome::Held, Next::Rest(rest)),
+        // The answers to our own writes are no news to the queue: a Service has an address now.
+        (Written::Done, true, None) if wrote => (if held { Outcome::Held } else { Outcome::Done }, Next::After(queue::COLLECT)),
         (Written::Done, true, None) if held => (Outcome::Held, Next::Done),
         (Written::Done, true, None) => (Outcome::Done, Next::Done),
     }
@@ -91,6 +97,7 @@ async fn own(
     snapshot: &weir_core::dataplane::Snapshot,
     plan: Plan<DataPlaneStatus>,
     failures: &[Failure],
+    report: bool,
 ) -> Written {
     let cache = &context.world.data_planes;
     match context.writer.object(ObjectKind::DataPlane, cache, data_plane, &plan.changes).await {
@@ -99,7 +106,7 @@ async fn own(
         Patched::Gone => return Written::Done,
         Patched::Failed(error) => return failed(context, &error),
     }
-    let Some(mut wanted) = plan.status else { return Written::Done };
+    let Some(mut wanted) = plan.status.filter(|_| report) else { return Written::Done };
     let messages: Vec<String> = failures.iter().filter(|f| f.needs_a_person()).map(|f| f.message.clone()).collect();
     if !messages.is_empty() {
         provision::unable_to_provision(&mut wanted, snapshot, &messages.join("; "));
