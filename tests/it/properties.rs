@@ -20,7 +20,9 @@ use weir_core::{
         snapshot::{Child, Children, Lookup, Operator, SecretFacts, Snapshot},
     },
     decisions::Sealing,
-    hash, names,
+    hash,
+    konnect::Extension,
+    names,
     plan::{Change, Object, Plan},
     policy::{BoxFuture, ConflictResolution, Identity, KonnectEnv, Policies, Policy, PolicyError, Slot},
 };
@@ -123,7 +125,8 @@ fn snapshot(spec: &Value) -> Snapshot {
         operator: Operator::with_ca("sha256:ca".into()),
         data_plane,
         namespace_labels: BTreeMap::new(),
-        extension: Lookup::Found(extension()),
+        extension: Lookup::Found(Extension::TokenFree(Box::new(extension()))),
+        namesake: false,
         secrets: BTreeMap::from([(
             "tls".into(),
             Lookup::Found(SecretFacts { keys, type_: "kubernetes.io/tls".into(), ..SecretFacts::default() }),
@@ -161,6 +164,7 @@ fn apply(snapshot: &Snapshot, plan: &DataPlanePlan) -> Snapshot {
                 metadata: request.metadata.clone(),
                 type_: "kubernetes.io/tls".into(),
                 keys: BTreeMap::new(),
+                unusable: None,
             }),
             Change::Delete(target) => panic!("nothing is there to delete: {target:?}"),
             Change::TakeOver(target) => panic!("nothing of Kong's operator is there: {target:?}"),

@@ -62,6 +62,10 @@ pub mod reasons {
     pub const AWAITING_PROMOTION: &str = "AwaitingPromotion";
     /// The spec asks for something this operator does not do.
     pub const NOT_SUPPORTED: &str = "NotSupported";
+    /// A name is held by an object of a former owner that is still being deleted.
+    pub const WAITING_FOR_OLD_CHILD: &str = "WaitingForOldChild";
+    /// A name that the user gave is held by somebody else's object.
+    pub const NAME_TAKEN: &str = "NameTaken";
     /// No change waits.
     pub const NOTHING_HELD: &str = "NothingHeld";
     /// The pods stay as Kong's operator left them until their owner changes something or approves the difference.

@@ -5,6 +5,7 @@ pub mod crds;
 pub mod dataplane;
 pub mod keys;
 pub mod konnect_extension;
+pub mod konnect_v2;
 pub mod manifest;
 pub mod names;
 pub mod plugin_installation;

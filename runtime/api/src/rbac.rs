@@ -44,7 +44,7 @@ const fn rule(why: &'static str, group: &'static str, resources: &'static [&'sta
 }
 
 /// Rules for the whole cluster (or every watched namespace).
-pub const CLUSTER: [Rule; 12] = [
+pub const CLUSTER: [Rule; 13] = [
     rule(
         "the objects it serves; patch for one-time annotations and finalizers",
         keys::GATEWAY_OPERATOR_GROUP,
@@ -52,6 +52,7 @@ pub const CLUSTER: [Rule; 12] = [
         &["get", "list", "watch", "patch"],
     ),
     rule("their status", keys::GATEWAY_OPERATOR_GROUP, &["dataplanes/status", "konnectextensions/status"], &["patch"]),
+    rule("extensions that Kong's operator fills in, where their kind is served", keys::KONNECT_GROUP, &["konnectextensions"], READ),
     // Needed where the admission plugin OwnerReferencesPermissionEnforcement is on.
     rule("owner references to them", keys::GATEWAY_OPERATOR_GROUP, &["dataplanes/finalizers"], &["update"]),
     rule("children", "apps", &["deployments"], OWN),
@@ -137,7 +138,7 @@ mod tests {
         let all = manifests(&Install { namespace: "ns".into(), name: "w".into() });
         assert_eq!(all.len(), 5);
         assert_eq!(all[3].pointer("/metadata/namespace"), Some(&json!("ns")));
-        assert_eq!(all[1].pointer("/rules/12/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
+        assert_eq!(all[1].pointer("/rules/13/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
         assert!(all[1].pointer("/metadata/namespace").is_none());
     }
 }

@@ -24,6 +24,7 @@ use weir_core::{
         snapshot::{Children, Lookup, Operator, Snapshot},
     },
     decisions::Sealing,
+    konnect::Extension,
     policy::{KonnectEnv, Policies, Policy, konnect_env},
 };
 use weir_host::{
@@ -131,7 +132,8 @@ fn snapshot(number: usize) -> Snapshot {
         operator: Operator::with_ca("sha256:bench".into()),
         data_plane,
         namespace_labels: BTreeMap::new(),
-        extension: Lookup::Found(extension),
+        extension: Lookup::Found(Extension::TokenFree(Box::new(extension))),
+        namesake: false,
         secrets: BTreeMap::new(),
         children: Children::default(),
     }

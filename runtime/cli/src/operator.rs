@@ -103,6 +103,9 @@ pub struct Args {
     /// What is logged: a level, or levels by target such as `warn,weir_operator=debug`.
     #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "FILTER", default_value = "info")]
     log_level: String,
+    /// Collector of traces, OTLP over HTTP, such as http://collector:4318; none are made without it.
+    #[arg(long, env = "WEIR_OTLP_ENDPOINT", value_name = "URL")]
+    otlp_endpoint: Option<String>,
     /// For tests: a file with seconds that are added to the clock.
     #[arg(long, env = "WEIR_CLOCK_OFFSET_FILE", value_name = "FILE", hide = true)]
     clock_offset_file: Option<PathBuf>,
@@ -141,10 +144,18 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         LogFormat::Text => telemetry::LogFormat::Text,
         LogFormat::Json => telemetry::LogFormat::Json,
     };
-    telemetry::init(format, &args.log_level).map_err(|error| Failure::usage(format!("--log-level: {error}")))?;
     let config = config(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let traces = {
+        let _inside = runtime.enter();
+        args.otlp_endpoint.as_deref().filter(|e| !e.is_empty()).map(telemetry::Traces::to).transpose()
+    };
+    let traces = traces.map_err(|error| Failure::usage(format!("--otlp-endpoint: {error}")))?;
+    telemetry::init(format, &args.log_level, traces.as_ref()).map_err(|error| Failure::usage(format!("--log-level: {error}")))?;
     let result = runtime.block_on(weir_operator::run(config, stop()));
+    if let Some(traces) = &traces {
+        traces.shutdown();
+    }
     // What is still running belongs to nobody any more.
     runtime.shutdown_timeout(Duration::from_secs(2));
     result?;
@@ -203,11 +214,13 @@ fn config(args: &Args) -> anyhow::Result<Config> {
     })
 }
 
-/// The pod's name, else the host's; with the process id, since two processes of one host are two candidates.
+/// The pod's name, else the host's; with a random part, since two processes of one name (pods on the host's network) are two candidates.
 fn identity() -> String {
     let name = ["POD_NAME", "HOSTNAME"].iter().find_map(|key| std::env::var(key).ok().filter(|v| !v.is_empty()));
     let name = name.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|n| n.trim().to_owned()));
-    format!("{}_{}", name.filter(|n| !n.is_empty()).unwrap_or_else(|| "weir".into()), std::process::id())
+    // Seeded by the operating system, differently for each process.
+    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), std::process::id());
+    format!("{}_{random:016x}", name.filter(|n| !n.is_empty()).unwrap_or_else(|| "weir".into()))
 }
 
 /// The settings in force, by flag. None of them is a secret.
@@ -239,6 +252,7 @@ fn print(args: &Args) -> serde_json::Value {
         "max-concurrent-reconciles": args.max_concurrent_reconciles,
         "log-format": args.log_format.to_possible_value().map(|v| v.get_name().to_owned()),
         "log-level": args.log_level,
+        "otlp-endpoint": args.otlp_endpoint,
         "clock-offset-file": args.clock_offset_file,
     })
 }

@@ -1,6 +1,9 @@
 //! The cluster CA: read from its Secret, made where there is none, and used to sign admin certificates.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -63,19 +66,30 @@ pub struct Authority {
     secret_label: String,
     clock: Clock,
     ca: RwLock<Option<Arc<Ca>>>,
+    /// Why the Secret could not be used the last time it was read.
+    problem: RwLock<Option<String>>,
+    /// The Secret's content that is in force: what is written back when somebody deletes the Secret, so that no gateway has to roll.
+    content: RwLock<Option<BTreeMap<String, ByteString>>>,
 }
 
 impl Authority {
     /// Nothing is read yet. `key` is what a CA that has to be made gets.
     #[must_use]
     pub fn new(client: Client, name: Key, key: KeyAlgorithm, secret_label: String, clock: Clock) -> Self {
-        Self { client, name, key, secret_label, clock, ca: RwLock::new(None) }
+        Self { client, name, key, secret_label, clock, ca: RwLock::default(), problem: RwLock::default(), content: RwLock::default() }
     }
 
     /// What passes see of it; none before it was read.
     #[must_use]
     pub fn facts(&self) -> Option<CaFacts> {
         self.current().map(|ca| ca.facts())
+    }
+
+    /// Why there is none; for people.
+    #[must_use]
+    pub fn problem(&self) -> String {
+        let problem = self.problem.read().unwrap_or_else(PoisonError::into_inner).clone();
+        problem.unwrap_or_else(|| format!("Secret {}: the cluster CA is not there yet", self.name))
     }
 
     /// Its end.
@@ -94,6 +108,12 @@ impl Authority {
     /// # Errors
     /// Why there is none.
     pub async fn load(&self, create: bool) -> Result<bool, Error> {
+        let loaded = self.read(create).await;
+        *self.problem.write().unwrap_or_else(PoisonError::into_inner) = loaded.as_ref().err().map(ToString::to_string);
+        loaded
+    }
+
+    async fn read(&self, create: bool) -> Result<bool, Error> {
         let api_error = |source| Error::Api { name: self.name.clone(), source };
         let api = Api::<Secret>::namespaced(self.client.clone(), &self.name.namespace);
         let secret = match api.get_opt(&self.name.name).await.map_err(api_error)? {
@@ -106,10 +126,13 @@ impl Authority {
         let before = self.facts();
         let changed = before.as_ref() != Some(&ca.facts());
         *self.ca.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(ca));
+        *self.content.write().unwrap_or_else(PoisonError::into_inner) = secret.data;
         Ok(changed)
     }
 
     async fn create(&self, api: &Api<Secret>) -> Result<Secret, Error> {
+        let known = self.content.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let lives = self.ends().is_some_and(|end| end > self.clock.now());
         let made = certificates::generate_ca(self.key, self.clock.now()).map_err(|source| Error::Ca { name: self.name.clone(), source })?;
         let metadata = ObjectMeta {
             name: Some(self.name.name.clone()),
@@ -121,7 +144,13 @@ impl Authority {
         let mut secret = tls_secret(metadata, [("ca.crt", certificate.clone()), ("tls.crt", certificate), ("tls.key", made.key.clone())]);
         // A CA may be replaced in place: its owner's choice.
         secret.immutable = None;
-        tracing::info!(secret = %self.name, "the cluster CA is made");
+        match known.filter(|_| lives) {
+            Some(content) => {
+                tracing::warn!(secret = %self.name, "the cluster CA was deleted and is written back");
+                secret.data = Some(content);
+            }
+            None => tracing::info!(secret = %self.name, "the cluster CA is made"),
+        }
         self.stored(api, &secret).await
     }
 

@@ -108,7 +108,10 @@ async fn work(
 ) -> Result<(), Error> {
     let mut stop = stopped.clone();
     let start = async {
-        until_done("the cluster CA", || context.authority.load(true)).await;
+        // If it fails, it is tried again while passes go on.
+        if let Err(error) = context.authority.load(true).await {
+            tracing::error!(%error, "there is no cluster CA");
+        }
         let sealing = until_done("the key of last answers", || context.authority.sealing()).await;
         // Set once: this runs once.
         let _ = context.sealing.set(sealing);
@@ -182,21 +185,33 @@ fn tick(context: &Context, health: &Health) {
     context.renewals.due(context.clock.now()).into_iter().for_each(|key| context.data_planes.queue.changed(key));
 }
 
-/// Reads the CA again when its Secret changes.
+/// Reads the CA, and again when its Secret changes, or after a while when it could not be read. Passes do not wait for it: what needs no
+/// certificate goes on, and what does says why it has none.
 async fn authority(context: &Context, stopped: &watch::Receiver<bool>) {
     let mut stop = stopped.clone();
+    let mut failures = 0_u32;
     loop {
+        match context.authority.load(true).await {
+            Ok(changed) => {
+                failures = 0;
+                if changed {
+                    tracing::info!(secret = %context.authority.name, "another cluster CA is in force");
+                    context.all_data_planes();
+                }
+            }
+            Err(error) => {
+                if failures == 0 {
+                    tracing::error!(%error, "the cluster CA cannot be used; the one that was in force stays");
+                    context.all_data_planes();
+                }
+                failures = failures.saturating_add(1);
+            }
+        }
+        let again = Duration::from_secs(u64::from(failures.min(30)));
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return,
             () = context.authority_changed.notified() => {}
-        }
-        match context.authority.load(true).await {
-            Ok(true) => {
-                tracing::info!(secret = %context.authority.name, "another cluster CA is in force");
-                context.all_data_planes();
-            }
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "the changed cluster CA cannot be used; the one in force stays"),
+            () = tokio::time::sleep(again), if failures > 0 => {}
         }
     }
 }

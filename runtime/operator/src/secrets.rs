@@ -12,7 +12,7 @@ use weir_core::{
     hash,
 };
 
-use crate::{cache::Key, world::World};
+use crate::{cache::Key, certificates, world::World};
 
 /// Secrets remembered; they are read again when more are named.
 const MOST: usize = 10_000;
@@ -48,7 +48,10 @@ impl Secrets {
             return Ok(Lookup::Missing);
         };
         let version = secret.metadata.resource_version.clone();
+        let part = |key: &str| secret.data.as_ref().and_then(|d| d.get(key)).map(|v| v.0.as_slice());
+        let pair = part("tls.crt").zip(part("tls.key"));
         let facts = SecretFacts {
+            unusable: pair.and_then(|(certificate, key)| certificates::unusable_pair(certificate, key)),
             type_: secret.type_.unwrap_or_default(),
             keys: secret.data.into_iter().flatten().map(|(key, value)| (key, hash::digest(&value.0))).collect(),
             metadata: crate::world::identity(secret.metadata),

@@ -25,8 +25,6 @@ use crate::{
 /// Waits after a failed watch double. kube's own back-off begins anew with every list that is tried, also with one that fails.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// For kinds that may be missing for ever.
-const OPTIONAL_WAIT: Duration = Duration::from_secs(60);
 
 /// How many watches have not seen everything yet.
 #[derive(Debug, Clone)]
@@ -74,6 +72,7 @@ impl Watching {
     /// One more watch whose list is waited for.
     pub fn expect(&self, kind: ObjectKind) {
         self.pending.add();
+        self.metrics.watched(kind);
         self.health.expect(kind);
     }
 
@@ -156,6 +155,15 @@ impl<K: Resource + Clone + Debug + Send + 'static> Guard for PartialObjectMeta<K
     }
 }
 
+/// A kind that may be missing for ever.
+#[derive(Clone, Copy)]
+pub struct Optional<'a> {
+    /// How long after it came it is noticed, at most.
+    pub wait: Duration,
+    /// Told at every list and at every try that finds it missing: whether it is served, and may be read.
+    pub served: &'a (dyn Fn(bool) + Sync),
+}
+
 /// Watches a namespaced kind in every watched namespace. `keep` reduces an object to what is cached, or leaves it out; `changed` is told
 /// what changed. Runs until it is dropped.
 pub async fn namespaced<G, T>(
@@ -170,31 +178,69 @@ pub async fn namespaced<G, T>(
     T: Cached,
 {
     watching.expect(kind);
+    in_namespaces::<G, T>(watching, kind, None, &selection, cache, (&keep, &changed), || watching.synced(kind)).await;
+}
+
+/// The same for a kind that may be missing. Passes wait until its list is complete or it is known to be missing; readiness does not.
+pub async fn optional<G, T>(
+    watching: &Watching,
+    kind: ObjectKind,
+    optional: Optional<'_>,
+    cache: &Cache<T>,
+    keep: impl Fn(G::Object) -> Option<T>,
+    changed: impl Fn(Change<T>),
+) where
+    G: Guard + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    T: Cached,
+{
+    watching.pending.add();
+    let selection = Selection::default();
+    in_namespaces::<G, T>(watching, kind, Some(optional), &selection, cache, (&keep, &changed), || watching.pending.done()).await;
+}
+
+/// One watch per watched namespace, or one of all. `synced` is called once, when every one has told what it knows.
+async fn in_namespaces<G, T>(
+    watching: &Watching,
+    kind: ObjectKind,
+    optional: Option<Optional<'_>>,
+    selection: &Selection,
+    cache: &Cache<T>,
+    (keep, changed): (&impl Fn(G::Object) -> Option<T>, &impl Fn(Change<T>)),
+    synced: impl Fn() + Sync,
+) where
+    G: Guard + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    T: Cached,
+{
     let mut places = watching.namespaces.clone();
     if places.is_empty() {
         places.push(String::new());
     }
     let missing = Mutex::new(places.iter().cloned().collect::<BTreeSet<_>>());
-    let synced = |place: &str| {
+    let told = |place: &str| {
         let mut missing = missing.lock().unwrap_or_else(PoisonError::into_inner);
         if missing.remove(place) && missing.is_empty() {
-            watching.synced(kind);
+            synced();
         }
     };
-    let watches = places.iter().map(|place| {
+    let told = &told;
+    let watches = places.iter().map(|place| async move {
         let client = watching.client.clone();
         let api: Api<G> = if place.is_empty() { Api::all(client) } else { Api::namespaced(client, place) };
+        let served = |served: bool| {
+            optional.iter().for_each(|optional| (optional.served)(served));
+            told(place);
+        };
         let sink = Sink {
             metrics: &watching.metrics,
             kind,
-            optional: false,
+            optional: optional.map(|optional| Optional { wait: optional.wait, served: &served }),
             place,
             cache,
-            keep: &keep,
-            changed: &changed,
-            synced: || synced(place),
+            keep,
+            changed,
+            synced: || told(place),
         };
-        one(api, &selection, sink)
+        one(api, selection, sink).await;
     });
     futures::future::join_all(watches).await;
 }
@@ -205,8 +251,8 @@ pub struct Sink<'a, T, Keep, Changed, Synced> {
     pub metrics: &'a Metrics,
     /// Kind, for logs and metrics.
     pub kind: ObjectKind,
-    /// Whether the kind may be missing: it is then asked for once a minute, and nobody is warned.
-    pub optional: bool,
+    /// Whether the kind may be missing: it is then asked for again and again, and nobody is warned.
+    pub optional: Option<Optional<'a>>,
     /// Namespace; empty for all.
     pub place: &'a str,
     /// The cache.
@@ -229,37 +275,66 @@ where
     Synced: Fn(),
 {
     let Sink { metrics, kind, optional, place, cache, keep, changed, synced } = sink;
-    let events = watcher(api, selection.config());
-    pin_mut!(events);
     let mut said = Said::default();
     let mut wait = FIRST_WAIT;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(watcher::Event::Init) => cache.list_begins(place),
-            Ok(watcher::Event::InitApply(object)) => {
-                if let Some(object) = readable(kind, object).and_then(keep) {
-                    cache.listed(place, object).into_iter().for_each(changed);
+    loop {
+        let events = watcher(api.clone(), selection.config());
+        pin_mut!(events);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(watcher::Event::Init) => cache.list_begins(place),
+                Ok(watcher::Event::InitApply(object)) => {
+                    if let Some(object) = readable(kind, object).and_then(keep) {
+                        cache.listed(place, object).into_iter().for_each(changed);
+                    }
                 }
-            }
-            Ok(watcher::Event::InitDone) => {
-                said = Said::default();
-                wait = FIRST_WAIT;
-                cache.list_ends(place).into_iter().for_each(changed);
-                synced();
-            }
-            Ok(watcher::Event::Apply(object)) => {
-                if let Some(object) = readable(kind, object).and_then(keep) {
-                    cache.apply(object).into_iter().for_each(changed);
+                Ok(watcher::Event::InitDone) => {
+                    said = Said::default();
+                    wait = FIRST_WAIT;
+                    cache.list_ends(place).into_iter().for_each(changed);
+                    optional.iter().for_each(|optional| (optional.served)(true));
+                    synced();
                 }
-            }
-            Ok(watcher::Event::Delete(object)) => cache.delete(object.meta()).into_iter().for_each(changed),
-            Err(error) => {
-                metrics.watch_failed(kind);
-                said.say(kind, place, &error, optional);
-                tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(if optional { OPTIONAL_WAIT } else { LONGEST_WAIT });
+                Ok(watcher::Event::Apply(object)) => {
+                    if let Some(object) = readable(kind, object).and_then(keep) {
+                        cache.apply(object).into_iter().for_each(changed);
+                    }
+                }
+                Ok(watcher::Event::Delete(object)) => cache.delete(object.meta()).into_iter().for_each(changed),
+                Err(error) => {
+                    said.say(kind, place, &error, optional.is_some());
+                    let missing = optional.filter(|_| matches!(code(&error), Some(403 | 404)));
+                    missing.iter().for_each(|optional| (optional.served)(false));
+                    if missing.is_some() && code(&error) == Some(404) {
+                        // What was there of the kind went with it.
+                        cache.list_begins(place);
+                        cache.list_ends(place).into_iter().for_each(changed);
+                    } else {
+                        metrics.watch_failed(kind);
+                    }
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(optional.map_or(LONGEST_WAIT, |optional| optional.wait));
+                    if missing.is_some() {
+                        // No watch goes on where that one ended: it begins with a list.
+                        break;
+                    }
+                }
             }
         }
+    }
+}
+
+/// HTTP status of a failure, where the API server answered.
+fn code(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status.code),
+        watcher::Error::InitialListFailed(_)
+        | watcher::Error::WatchStartFailed(_)
+        | watcher::Error::WatchFailed(_)
+        | watcher::Error::NoResourceVersion => None,
     }
 }
 

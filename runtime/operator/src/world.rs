@@ -1,6 +1,6 @@
 //! Everything the operator sees of the cluster: one cache per kind, reduced to what a pass reads.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::atomic::AtomicBool};
 
 use k8s_openapi::{
     api::{
@@ -14,7 +14,7 @@ use k8s_openapi::{
 };
 use kube::core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
-use weir_api::{dataplane::DataPlane, keys, konnect_extension::KonnectExtension};
+use weir_api::{condition::types, dataplane::DataPlane, keys, konnect_extension::KonnectExtension, konnect_v2};
 
 use crate::cache::{Cache, Cached};
 
@@ -25,6 +25,10 @@ pub struct World {
     pub data_planes: Cache<DataPlane>,
     /// Token-free KonnectExtensions.
     pub extensions: Cache<KonnectExtension>,
+    /// API-driven KonnectExtensions, reduced.
+    pub api_extensions: Cache<konnect_v2::KonnectExtension>,
+    /// Whether their kind is served, and may be read.
+    pub api_extensions_served: AtomicBool,
     /// Deployments of ours or of Kong's operator.
     pub deployments: Cache<Deployment>,
     /// ReplicaSets of them, reduced.
@@ -111,6 +115,17 @@ pub fn slim_served<K: kube::Resource>(mut object: K) -> K {
         entries.retain(|e| e.subresource.as_deref() == Some("status") && e.manager.as_deref() != Some(keys::FIELD_MANAGER));
     }
     object
+}
+
+/// An API-driven extension, as far as a pass reads it: without what its own operator changes about it for reasons of its own.
+#[must_use]
+pub fn slim_api_extension(mut extension: konnect_v2::KonnectExtension) -> konnect_v2::KonnectExtension {
+    let generation = extension.metadata.generation;
+    extension.metadata = ObjectMeta { generation, ..identity(extension.metadata) };
+    if let Some(conditions) = extension.status.as_mut().and_then(|status| status.conditions.as_mut()) {
+        conditions.retain(|condition| condition.type_ == types::READY);
+    }
+    extension
 }
 
 /// A Deployment keeps of that record our own entry, and what other managers own of replicas and pod template.

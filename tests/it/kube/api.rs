@@ -29,6 +29,8 @@ const fn cluster_wide(api_version: &'static str, kind: &'static str, plural: &'s
 
 pub(crate) const DATA_PLANE: Kind = kind("gateway-operator.konghq.com/v1beta1", "DataPlane", "dataplanes");
 pub(crate) const EXTENSION: Kind = kind("gateway-operator.konghq.com/v1alpha1", "KonnectExtension", "konnectextensions");
+/// Served only while a test has its CRD installed.
+pub(crate) const EXTENSION_V2: Kind = kind("konnect.konghq.com/v1alpha2", "KonnectExtension", "konnectextensions");
 pub(crate) const INSTALLATION: Kind = kind("gateway-operator.konghq.com/v1alpha1", "KongPluginInstallation", "kongplugininstallations");
 pub(crate) const DEPLOYMENT: Kind = kind("apps/v1", "Deployment", "deployments");
 pub(crate) const REPLICA_SET: Kind = kind("apps/v1", "ReplicaSet", "replicasets");
@@ -57,9 +59,10 @@ pub(crate) const VALIDATING: Kind = admission("ValidatingAdmissionPolicy", "vali
 const MUTATING_BINDING: Kind = admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings");
 const VALIDATING_BINDING: Kind = admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings");
 
-const ALL: [Kind; 24] = [
+const ALL: [Kind; 25] = [
     DATA_PLANE,
     EXTENSION,
+    EXTENSION_V2,
     INSTALLATION,
     DEPLOYMENT,
     REPLICA_SET,

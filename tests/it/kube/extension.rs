@@ -123,7 +123,13 @@ async fn certificate(ns: Ns) {
     let digest = |d: &Value| d["spec"]["template"]["metadata"]["annotations"]["weir.dev/konnect-certificate-digest"].clone();
     let before = ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap();
     assert!(digest(&before).is_string(), "{:#}", before["spec"]["template"]["metadata"]);
-    ns.edit(SECRET, "client", json!({"stringData": {"tls.crt": "another"}})).await;
+    // A bad one rolls nothing; a good one rolls once.
+    ns.edit(SECRET, "client", json!({"stringData": {"tls.crt": "garbage"}})).await;
+    ns.says(DATA_PLANE, "gw", ["KonnectExtensionApplied", "False", "InvalidSecret"], &["client", "no certificate"], CONVERGED).await;
+    ns.edit(SECRET, "client", json!({"stringData": {"tls.crt": tls_secret("client")["stringData"]["tls.crt"]}})).await;
+    ns.says(DATA_PLANE, "gw", ["KonnectExtensionApplied", "False", "InvalidSecret"], &["client", "not the key"], CONVERGED).await;
+    assert_eq!(digest(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap()), digest(&before));
+    ns.edit(SECRET, "client", json!({"stringData": tls_secret("client")["stringData"]})).await;
     ns.eventually(CONVERGED, "the digest of the new one", async || {
         let now = ns.get(DEPLOYMENT, "dataplane-gw").await?;
         holds(digest(&now) != digest(&before), || format!("{}", digest(&now)))

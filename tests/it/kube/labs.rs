@@ -14,7 +14,8 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 15] = [
+pub(crate) const LABS: [&str; 18] = [
+    "traces",
     "crds-status",
     "certs-ca",
     "certs-rsa",
@@ -30,6 +31,8 @@ pub(crate) const LABS: [&str; 15] = [
     "adopt-differs",
     "adopt-approved",
     "names-restart",
+    "konnect-before",
+    "konnect-after",
 ];
 
 /// A namespace for objects, another for operators, and a control plane.

@@ -38,11 +38,14 @@ async fn missing_extension(ns: Ns) {
     assert!(env(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap())["KONG_CLUSTER_CONTROL_PLANE"].contains(".eu."));
     ns.edit(DATA_PLANE, "gw", extended("hybrid")).await;
     ns.ready("gw", READY).await;
-    // A sort that is not served.
+    // The other group, whose kind is not served here.
     let foreign = json!({"spec": {"extensions": [{"group": "konnect.konghq.com", "kind": "KonnectExtension", "name": "hybrid"}]}});
     ns.edit(DATA_PLANE, "gw", foreign).await;
-    let words = ["konnect.konghq.com", "use the token-free KonnectExtension"];
-    ns.says(DATA_PLANE, "gw", ["AcceptedExtensions", "False", "NotSupportedExtensions"], &words, SHOWN).await;
+    let words = ["does not exist in group konnect.konghq.com", "set group: gateway-operator.konghq.com"];
+    ns.says(DATA_PLANE, "gw", [APPLIED, "False", "InvalidExtension"], &words, SHOWN).await;
+    let nobody = json!({"spec": {"extensions": [{"group": "konnect.konghq.com", "kind": "KonnectExtension", "name": "nobody"}]}});
+    ns.edit(DATA_PLANE, "gw", nobody).await;
+    ns.says(DATA_PLANE, "gw", [APPLIED, "False", "InvalidExtension"], &["not served here", "install Kong's CRD"], SHOWN).await;
     ns.edit(DATA_PLANE, "gw", extended("hybrid")).await;
     ns.ready("gw", READY).await;
 }

@@ -14,6 +14,7 @@ mod extension;
 mod faults;
 mod health;
 mod install;
+mod konnect_v2;
 mod labs;
 mod mistakes;
 mod mistakes_extension;
@@ -25,6 +26,7 @@ mod replicas;
 mod scaling;
 mod shape;
 mod steady;
+mod traces;
 
 use std::process::ExitCode;
 
@@ -46,11 +48,13 @@ pub(crate) fn tests() -> Vec<Trial> {
         others::tests(),
         admission::tests(),
         extension::tests(),
+        konnect_v2::tests(),
         health::tests(),
         adopt::tests(),
         certs::tests(),
         replicas::tests(),
         steady::tests(),
+        traces::tests(),
         faults::tests(),
     ]
     .into_iter()

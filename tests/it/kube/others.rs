@@ -6,7 +6,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
-    api::{DATA_PLANE, DEPLOYMENT, POD, REPLICA_SET, SERVICE},
+    api::{DATA_PLANE, DEPLOYMENT, EVENT, POD, REPLICA_SET, SERVICE},
     audit::lines,
     labs::shared,
     ns::{CONVERGED, Ns, READY},
@@ -62,13 +62,15 @@ async fn forced(ns: Ns) {
     assert!((1..=2).contains(&writes.len()), "{}", lines(&writes));
 }
 
-/// Stands for a mutating webhook or a controller that wants it otherwise: it writes, sees the repair, writes again.
+/// Stands for a controller that wants one of our values otherwise and never gives up: it is repaired, then less and less often, people are
+/// told, and a person's own edit never waits.
 async fn repeated(ns: Ns) {
     const TIMES: usize = 10;
+    const LONGEST_REST: Duration = Duration::from_secs(60);
     ns.apply(&gateway("gw")).await;
     ns.ready("gw", READY).await;
     let audit = ns.audit().await;
-    for turn in 0..TIMES {
+    let fight = async |turn: usize| {
         let vars = json!([{"name": "KONG_PROXY_ACCESS_LOG", "value": format!("/tmp/{turn}")}]);
         let theirs = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -76,23 +78,45 @@ async fn repeated(ns: Ns) {
             "spec": {"template": {"spec": {"containers": [{"name": "proxy", "env": vars}]}}}
         });
         ns.apply_as("fighter", true, &theirs).await.map_err(String::from).unwrap();
-        ns.eventually(CONVERGED, "the variable is repaired, the annotation stays", async || {
+    };
+    let repaired = async |turn: usize, limit: Duration| {
+        ns.eventually(limit, "the variable is repaired, the annotation stays", async || {
             let deployment = ns.get(DEPLOYMENT, "dataplane-gw").await?;
             same("annotation", deployment["metadata"]["annotations"]["theirs"].clone(), json!(turn.to_string()))?;
             same("variable", env(&deployment).get("KONG_PROXY_ACCESS_LOG").cloned(), Some("/dev/stdout".into()))
         })
         .await;
+    };
+    for turn in 0..3 {
+        fight(turn).await;
+        repaired(turn, CONVERGED).await;
     }
+    for turn in 3..TIMES {
+        fight(turn).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    ns.eventually(CONVERGED, "people are told", async || {
+        let events = ns.list(EVENT, "").await?;
+        let told = events.iter().find(|e| e["reason"] == "Contended").ok_or("no event")?;
+        holds(told.to_string().contains("Deployment dataplane-gw"), || told.to_string())
+    })
+    .await;
+    // In the middle of the longest rest, a person's edit goes through at once, and takes the repair with it.
+    ns.edit(DATA_PLANE, "gw", image("kong:3.10")).await;
+    ns.eventually(CONVERGED, "an edit does not wait", async || {
+        same("image", proxy(&ns.get(DEPLOYMENT, "dataplane-gw").await?)["image"].clone(), json!("kong:3.10"))
+    })
+    .await;
+    repaired(TIMES - 1, CONVERGED).await;
+    fight(TIMES).await;
+    repaired(TIMES, LONGEST_REST + CONVERGED).await;
     ns.ready("gw", READY).await;
     let writes = audit.our_writes().await;
     let deployments = writes.iter().filter(|a| a.resource == "deployments").count();
-    assert!((TIMES..=2 * TIMES).contains(&deployments), "{deployments} for {TIMES} foreign ones:\n{}", lines(&writes));
+    assert!((4..=TIMES + 3).contains(&deployments), "{deployments} for {TIMES} foreign ones:\n{}", lines(&writes));
     assert!(writes.len() <= PER_WRITE * TIMES, "{} writes:\n{}", writes.len(), lines(&writes));
     // The fighter has stopped, and so has the operator.
-    let audit = ns.audit().await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let writes = audit.our_writes().await;
-    assert!(writes.is_empty(), "{}", lines(&writes));
+    ns.settled().await;
 }
 
 async fn foreign(ns: Ns) {

@@ -50,14 +50,15 @@ pub(crate) fn extended(name: &str) -> Value {
     json!({"spec": {"extensions": [{"group": "gateway-operator.konghq.com", "kind": "KonnectExtension", "name": name}]}})
 }
 
-/// A client certificate as far as the operator looks: two keys, whatever they hold.
+/// A client certificate of its own, another at each call: self-signed, as Konnect pins them.
 pub(crate) fn tls_secret(name: &str) -> Value {
+    let made = rcgen::generate_simple_self_signed(vec!["konnect-client".to_owned()]).unwrap();
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name, "labels": {"konghq.com/secret": "true"}},
         "type": "kubernetes.io/tls",
-        "stringData": {"tls.crt": "certificate of a test", "tls.key": "key of a test"}
+        "stringData": {"tls.crt": made.cert.pem(), "tls.key": made.signing_key.serialize_pem()}
     })
 }
 

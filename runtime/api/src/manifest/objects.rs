@@ -15,7 +15,7 @@ use super::{
     sealed::Sealed,
     typed::{TypeError, typed},
 };
-use crate::{dataplane::DataPlane, konnect_extension::KonnectExtension, plugin_installation::KongPluginInstallation};
+use crate::{dataplane::DataPlane, konnect_extension::KonnectExtension, konnect_v2, plugin_installation::KongPluginInstallation};
 
 /// An object and where it was read from.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +31,10 @@ pub struct Sourced<T> {
 pub struct Objects {
     /// `gateway-operator.konghq.com` DataPlanes.
     pub data_planes: Vec<Sourced<DataPlane>>,
-    /// `gateway-operator.konghq.com` KonnectExtensions; those of `konnect.konghq.com` are among the others.
+    /// `gateway-operator.konghq.com` KonnectExtensions.
     pub konnect_extensions: Vec<Sourced<KonnectExtension>>,
+    /// `konnect.konghq.com/v1alpha2` KonnectExtensions. Their schema is Kong's, so nothing is checked but the types of what is read.
+    pub konnect_v2_extensions: Vec<Sourced<konnect_v2::KonnectExtension>>,
     /// `gateway-operator.konghq.com` KongPluginInstallations.
     pub plugin_installations: Vec<Sourced<KongPluginInstallation>>,
     /// Secrets, sealed.
@@ -59,6 +61,7 @@ impl Objects {
     pub fn len(&self) -> usize {
         self.data_planes.len()
             + self.konnect_extensions.len()
+            + self.konnect_v2_extensions.len()
             + self.plugin_installations.len()
             + self.secrets.len()
             + self.namespaces.len()
@@ -84,6 +87,9 @@ impl Objects {
         }
         if is(names::<KonnectExtension>()) {
             return put(&mut self.konnect_extensions, &object, source);
+        }
+        if is(names::<konnect_v2::KonnectExtension>()) {
+            return put(&mut self.konnect_v2_extensions, &object, source);
         }
         if is(names::<KongPluginInstallation>()) {
             return put(&mut self.plugin_installations, &object, source);
@@ -115,7 +121,8 @@ pub(super) fn core_is_namespaced(api_version: &str, kind: &str) -> Option<bool> 
         ("v1", "Secret" | "Service" | "ConfigMap" | "ServiceAccount" | "Pod")
         | ("apps/v1", "Deployment" | "ReplicaSet")
         | ("autoscaling/v2", "HorizontalPodAutoscaler")
-        | ("policy/v1", "PodDisruptionBudget") => Some(true),
+        | ("policy/v1", "PodDisruptionBudget")
+        | ("konnect.konghq.com/v1alpha2", "KonnectExtension") => Some(true),
         _ => None,
     }
 }

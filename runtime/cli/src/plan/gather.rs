@@ -7,12 +7,11 @@ use kube::Resource;
 use serde_json::Value;
 use weir_api::{
     dataplane::{DataPlane, DataPlaneStatus},
-    keys,
-    konnect_extension::KonnectExtension,
+    keys, konnect_v2,
     manifest::{Objects, Problem, Schemas, Sourced},
 };
 use weir_core::{
-    dataplane::snapshot::{Child, Children, ForeignName, Lookup, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
+    dataplane::snapshot::{Child, Children, ForeignName, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
     hash, names,
     plan::{Change, ChildKind, Plan},
     policy::{Finding, Severity},
@@ -45,13 +44,18 @@ pub fn near_miss(object: &Value) -> Option<Of<Finding>> {
     let (kind, group) = (text("kind"), text("apiVersion").split('/').next().unwrap_or_default());
     let ours = ["DataPlane", "KonnectExtension", "KongPluginInstallation"];
     let right_kind = ours.into_iter().find(|k| k.eq_ignore_ascii_case(kind))?;
-    let served = group == keys::GATEWAY_OPERATOR_GROUP || group == keys::KONNECT_GROUP;
     // Another vendor's kind may have one of our names.
-    if !group.contains("konghq") || (served && right_kind == kind) {
+    if !group.contains("konghq") || (group == keys::GATEWAY_OPERATOR_GROUP && right_kind == kind) {
         return None;
     }
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    let message = format!("no such kind: is {right_kind} of group {} meant?", keys::GATEWAY_OPERATOR_GROUP);
+    // Kong's other Konnect kinds are none of ours; of this one only the version that is served is read.
+    let konnect = group == keys::KONNECT_GROUP && right_kind == "KonnectExtension";
+    let message = if konnect {
+        format!("no such kind: is KonnectExtension of {} meant?", konnect_v2::KonnectExtension::api_version(&()))
+    } else {
+        format!("no such kind: is {right_kind} of group {} meant?", keys::GATEWAY_OPERATOR_GROUP)
+    };
     let what = Finding { severity: Severity::Error, code: "InvalidObject".into(), path: "kind".into(), message };
     Some(Of { object: format!("{kind} {name}"), what })
 }
@@ -103,7 +107,7 @@ impl World<'_> {
             data_plane.status.clone_from(&live.status);
         }
         let namespace = data_plane.metadata.namespace.clone().unwrap_or_default();
-        let extension = self.extension(&data_plane);
+        let (extension, namesake) = self.extension(&data_plane);
         let secrets = self.secrets(&namespace, &extension);
         let name = data_plane.metadata.name.clone().unwrap_or_default();
         let uid = data_plane.metadata.uid.clone().unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name));
@@ -114,6 +118,7 @@ impl World<'_> {
             children: self.children(&namespace, &name, &uid),
             data_plane,
             extension,
+            namesake,
             secrets,
         }
     }
@@ -146,27 +151,7 @@ impl World<'_> {
             .unwrap_or_default()
     }
 
-    fn extension(&self, data_plane: &DataPlane) -> Lookup<KonnectExtension> {
-        let Some(reference) = data_plane.spec.extensions.iter().flatten().next() else { return Lookup::Missing };
-        let meta =
-            ObjectMeta { name: Some(reference.name.clone()), namespace: data_plane.metadata.namespace.clone(), ..ObjectMeta::default() };
-        let found = find(&self.desired.konnect_extensions, &meta).or_else(|| find(&self.observed.konnect_extensions, &meta));
-        found.map_or(Lookup::Missing, |extension| Lookup::Found(extension.clone()))
-    }
-
-    /// A Secret that no manifest has is unknown, not missing: nobody keeps certificates beside manifests.
-    fn secrets(&self, namespace: &str, extension: &Lookup<KonnectExtension>) -> BTreeMap<String, Lookup<SecretFacts>> {
-        let Lookup::Found(extension) = extension else { return BTreeMap::new() };
-        let auth = extension.spec.konnect_control_plane_api_auth_configuration.as_ref();
-        let Some(name) = auth.and_then(|a| a.cluster_certificate_secret_ref.as_ref()).and_then(|s| s.name.clone()) else {
-            return BTreeMap::new();
-        };
-        let meta = ObjectMeta { name: Some(name.clone()), namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
-        let facts = self.secret(&meta).map_or(Lookup::Unknown, Lookup::Found);
-        BTreeMap::from([(name, facts)])
-    }
-
-    fn secret(&self, meta: &ObjectMeta) -> Option<SecretFacts> {
+    pub(super) fn secret(&self, meta: &ObjectMeta) -> Option<SecretFacts> {
         let same = |s: &&Sourced<_>| same_name(&expose(s).metadata, meta);
         self.desired.secrets.iter().chain(&self.observed.secrets).find(same).map(|s| facts(expose(s)))
     }
@@ -245,7 +230,7 @@ fn same_name(a: &ObjectMeta, b: &ObjectMeta) -> bool {
     a.name == b.name && a.namespace == b.namespace
 }
 
-fn find<'a, T: Resource>(all: &'a [Sourced<T>], meta: &ObjectMeta) -> Option<&'a T> {
+pub(super) fn find<'a, T: Resource>(all: &'a [Sourced<T>], meta: &ObjectMeta) -> Option<&'a T> {
     all.iter().map(|s| &s.object).find(|o| same_name(o.meta(), meta))
 }
 
@@ -259,6 +244,8 @@ fn facts(secret: &Secret) -> SecretFacts {
         metadata: secret.metadata.clone(),
         type_: secret.type_.clone().unwrap_or_default(),
         keys: secret.data.iter().flatten().map(|(key, value)| (key.clone(), hash::digest(&value.0))).collect(),
+        // Manifests carry placeholders; what is in a cluster is looked at there.
+        unusable: None,
     }
 }
 

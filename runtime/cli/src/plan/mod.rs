@@ -1,5 +1,6 @@
 //! `weir plan`: the operator's own reconcile path with no cluster.
 
+mod extensions;
 pub mod gather;
 pub mod policies;
 pub mod report;

@@ -9,9 +9,10 @@ use k8s_openapi::api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
-use weir_api::{dataplane::DataPlane, konnect_extension::KonnectExtension};
+use weir_api::dataplane::DataPlane;
 
 use crate::{
+    konnect::Extension,
     plan::{ChildKind, KeyAlgorithm},
     policy::Pairs,
 };
@@ -37,6 +38,8 @@ pub struct SecretFacts {
     pub type_: String,
     /// Digest (`sha256:…`) of each key's content.
     pub keys: BTreeMap<String, String>,
+    /// Why `tls.crt` and `tls.key` are no certificate and its key, where somebody looked.
+    pub unusable: Option<String>,
 }
 
 /// The cluster CA, by digest.
@@ -46,6 +49,8 @@ pub struct CaFacts {
     pub digest: String,
     /// Its key algorithm, which leaves follow.
     pub key: KeyAlgorithm,
+    /// Its end; none when nobody knows. No certificate of it lives longer.
+    pub ends: Option<Timestamp>,
 }
 
 /// What the operator knows about itself and its cluster.
@@ -59,6 +64,8 @@ pub struct Operator {
     pub cluster_labels: Pairs,
     /// The CA that signs admin certificates.
     pub ca: CaFacts,
+    /// Why no certificate can be made now; none when one can.
+    pub certificate_problem: Option<String>,
     /// Refuse images known to be below Kong 3.0.0.
     pub validate_images: bool,
     /// Label key that marks Secrets for Kong's own tools.
@@ -79,7 +86,8 @@ impl Operator {
             version: env!("CARGO_PKG_VERSION").into(),
             cluster_name: String::new(),
             cluster_labels: Pairs::new(),
-            ca: CaFacts { digest: ca_digest, key: KeyAlgorithm::EcdsaP256 },
+            ca: CaFacts { digest: ca_digest, key: KeyAlgorithm::EcdsaP256, ends: None },
+            certificate_problem: None,
             validate_images: true,
             secret_label: weir_api::keys::SECRET.into(),
             certificate_ttl_seconds: 87_600 * 3_600,
@@ -151,8 +159,10 @@ pub struct Snapshot {
     pub data_plane: DataPlane,
     /// Labels of its namespace.
     pub namespace_labels: Pairs,
-    /// The token-free KonnectExtension that `spec.extensions` names, where it names one.
-    pub extension: Lookup<KonnectExtension>,
+    /// The KonnectExtension that `spec.extensions` names, where it names one; unknown where its kind is not served.
+    pub extension: Lookup<Extension>,
+    /// Whether the other group has an extension of that name: a reference without a group means the token-free one.
+    pub namesake: bool,
     /// Secrets that the object or its extension names.
     pub secrets: BTreeMap<String, Lookup<SecretFacts>>,
     /// Live children.

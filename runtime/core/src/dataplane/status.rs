@@ -150,7 +150,8 @@ fn ready(dp: &Validated<'_>, wanted: &Wanted, others: &[Said]) -> Said {
     if !dp.problems.is_empty() {
         return no(reasons::VALIDATION_FAILED, join(wanted.holds.iter().filter(|h| h.reason == reasons::VALIDATION_FAILED)));
     }
-    if let Some(hold) = wanted.holds.iter().find(|h| h.reason == "NameTaken" || h.reason == "WaitingForOldChild") {
+    let makes_no_child = [reasons::NAME_TAKEN, reasons::WAITING_FOR_OLD_CHILD, reasons::UNABLE_TO_PROVISION];
+    if let Some(hold) = wanted.holds.iter().find(|h| makes_no_child.contains(&h.reason.as_str())) {
         return no(&hold.reason, hold.message.clone());
     }
     if let Some(plugins) = others.iter().find(|s| s.type_ == types::PLUGINS_INSTALLED && !s.status) {
@@ -176,9 +177,16 @@ fn waiting(dp: &Validated<'_>) -> Option<String> {
     if observed.is_some_and(|(seen, current)| seen < current) {
         return Some(format!("Deployment {name}: its newest generation is not observed yet"));
     }
+    let spec = live.object.spec.as_ref();
+    if spec.and_then(|s| s.paused) == Some(true) {
+        return Some(format!("Deployment {name} is paused: its pods follow no change until `kubectl rollout resume`"));
+    }
     let (replicas, available) = (status.replicas.unwrap_or(0), status.available_replicas.unwrap_or(0));
     if replicas == 0 || available < wanted {
-        return Some(format!("Deployment {name}: {available} of {wanted} replicas are available"));
+        // The Deployment controller knows why pods cannot be made: a quota, a limit range, an admission webhook.
+        let failure = status.conditions.iter().flatten().find(|c| c.type_ == "ReplicaFailure" && c.status == "True");
+        let why = failure.and_then(|c| c.message.as_deref()).map(|m| format!("; {m}")).unwrap_or_default();
+        return Some(format!("Deployment {name}: {available} of {wanted} replicas are available{why}"));
     }
     match lookup::live_service(dp, "ingress").map(|c| &c.object) {
         None => Some("the ingress Service does not exist yet".into()),

@@ -1,7 +1,14 @@
-//! What a token-free KonnectExtension says, resolved (semantics "Konnect without a token").
+//! What a KonnectExtension says, resolved: the question to konnect-env.
 
-use weir_api::{keys, konnect_extension::KonnectExtension, names};
+mod api_driven;
+mod token_free;
 
+use weir_api::{condition::reasons, dataplane::ExtensionRef, keys, konnect_extension::KonnectExtension, konnect_v2, names};
+
+pub use self::{
+    api_driven::{api_driven, secret_name as api_driven_secret},
+    token_free::{secret_name as token_free_secret, token_free},
+};
 use crate::{
     dataplane::snapshot::{Lookup, SecretFacts},
     policy::{
@@ -12,6 +19,76 @@ use crate::{
 
 /// Where the client certificate is mounted (facts/kong-operator.md 3.6).
 pub const CERTIFICATE_MOUNT: &str = "/etc/secrets/kong-cluster-cert";
+
+const CLUSTER_TYPE_CURE: &str = "use one of ControlPlane, ControlPlaneGroup, K8SIngressController";
+const LABEL_CURE: &str = "key and value have 1 to 63 letters, digits, `-`, `_` or `.`, and begin and end with a letter or digit";
+
+/// The two kinds named KonnectExtension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Sort {
+    /// Group gateway-operator.konghq.com: served by us.
+    TokenFree,
+    /// Group konnect.konghq.com: filled in by Kong's operator, which needs an account token; read by us.
+    ApiDriven,
+}
+
+impl Sort {
+    /// The sort that a DataPlane names; none for a kind that is neither.
+    #[must_use]
+    pub fn of(reference: &ExtensionRef) -> Option<Self> {
+        let sort = [Self::TokenFree, Self::ApiDriven].into_iter().find(|sort| reference.group == sort.group());
+        sort.filter(|_| reference.kind == "KonnectExtension")
+    }
+
+    /// Its API group.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::TokenFree => keys::GATEWAY_OPERATOR_GROUP,
+            Self::ApiDriven => keys::KONNECT_GROUP,
+        }
+    }
+
+    /// The other one, which a reference may have meant.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::TokenFree => Self::ApiDriven,
+            Self::ApiDriven => Self::TokenFree,
+        }
+    }
+}
+
+/// An extension of either sort.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Extension {
+    /// All is in its spec.
+    TokenFree(Box<KonnectExtension>),
+    /// Most is in its status.
+    ApiDriven(Box<konnect_v2::KonnectExtension>),
+}
+
+impl Extension {
+    /// Name of the Secret with the client certificate, where it says one.
+    #[must_use]
+    pub fn secret_name(&self) -> Option<&str> {
+        match self {
+            Self::TokenFree(extension) => token_free_secret(extension),
+            Self::ApiDriven(extension) => api_driven_secret(extension),
+        }
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is missing or wrong, as a condition.
+    pub fn facts(&self) -> Result<Facts, Unusable> {
+        match self {
+            Self::TokenFree(extension) => token_free(extension),
+            Self::ApiDriven(extension) => api_driven(extension),
+        }
+    }
+}
 
 /// Everything the konnect-env policy is asked about, apart from the object.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +101,7 @@ pub struct Facts {
     pub cluster_type: ClusterType,
     /// Where it is reached.
     pub endpoints: Endpoints,
-    /// Region.
+    /// Region; none when the extension does not say it.
     pub region: Option<String>,
     /// Secret with the client certificate.
     pub certificate_secret: String,
@@ -41,75 +118,13 @@ pub struct Unusable {
     pub message: String,
 }
 
-/// Reads a token-free extension.
-///
-/// # Errors
-/// What is missing or wrong, as a condition.
-pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
-    let name = extension.metadata.name.clone().unwrap_or_default();
-    let invalid = |field: &str, cure: &str| Unusable {
-        reason: weir_api::condition::reasons::INVALID_EXTENSION,
-        message: format!("KonnectExtension {name:?}: {field}: {cure}"),
-    };
-    let spec = &extension.spec;
-    let id = spec.control_plane_ref.konnect_id.clone().filter(|id| !id.is_empty());
-    let id = id.ok_or_else(|| invalid("spec.controlPlaneRef.konnectID", "set the id of the Konnect control plane"))?;
-    let prefix = annotation(extension, keys::ENDPOINT_PREFIX).unwrap_or(&id).to_owned();
-    if !names::is_dns_label(&prefix) {
-        let field = if annotation(extension, keys::ENDPOINT_PREFIX).is_some() {
-            "annotation weir.dev/endpoint-prefix"
-        } else {
-            "spec.controlPlaneRef.konnectID"
-        };
-        return Err(invalid(
-            field,
-            "it is part of a host name: use lower-case letters, digits and `-`, or set annotation weir.dev/endpoint-prefix",
-        ));
-    }
-    let region = spec.control_plane_region.as_deref().unwrap_or("us");
-    if !names::is_dns_label(region) {
-        return Err(invalid("spec.controlPlaneRegion", "a region is a DNS label such as `us` or `eu`"));
-    }
-    let host = spec.server_hostname.as_deref().unwrap_or("konghq.com");
-    if !names::is_dns_subdomain(host) {
-        return Err(invalid("spec.serverHostname", "use a host name without scheme and port"));
-    }
-    let cluster_type = cluster_type(annotation(extension, keys::CLUSTER_TYPE))
-        .ok_or_else(|| invalid("annotation weir.dev/cluster-type", "use one of ControlPlane, ControlPlaneGroup, K8SIngressController"))?;
-    let secret = spec.konnect_control_plane_api_auth_configuration.as_ref().and_then(|a| a.cluster_certificate_secret_ref.as_ref());
-    let secret = secret.and_then(|s| s.name.clone()).filter(|n| !n.is_empty()).ok_or_else(|| Unusable {
-        reason: weir_api::condition::reasons::INVALID_SECRET,
-        message: format!(
-            "KonnectExtension {name:?}: spec.konnectControlPlaneAPIAuthConfiguration.clusterCertificateSecretRef.name: \
-             name the kubernetes.io/tls Secret with the client certificate"
-        ),
-    })?;
-    let labels = spec.cluster_data_plane_labels.clone().unwrap_or_default();
-    // A `:` or `,` would forge another label in KONG_CLUSTER_DP_LABELS.
-    if let Some(key) = labels.iter().find(|(k, v)| [k, v].iter().any(|t| t.is_empty() || !names::is_label_value(t))).map(|(k, _)| k) {
-        return Err(invalid(
-            &format!("spec.clusterDataPlaneLabels[{key:?}]"),
-            "key and value have 1 to 63 letters, digits, `-`, `_` or `.`, and begin and end with a letter or digit",
-        ));
-    }
-    Ok(Facts {
-        extension: name.clone(),
-        control_plane_id: id,
-        cluster_type,
-        endpoints: Endpoints { control_plane: format!("{prefix}.{region}.cp0.{host}"), telemetry: format!("{prefix}.{region}.tp0.{host}") },
-        region: Some(region.to_owned()),
-        certificate_secret: secret,
-        labels,
-    })
-}
-
 /// Digest of `tls.crt` in the Secret of an extension; none when nobody can know.
 ///
 /// # Errors
 /// The Secret is missing, or has not what a client certificate needs, as a condition.
 pub fn certificate_digest(facts: &Facts, secret: &Lookup<SecretFacts>) -> Result<Option<String>, Unusable> {
     let (name, extension) = (&facts.certificate_secret, &facts.extension);
-    let invalid = |message: String| Unusable { reason: weir_api::condition::reasons::INVALID_SECRET, message };
+    let invalid = |message: String| Unusable { reason: reasons::INVALID_SECRET, message };
     let secret = match secret {
         Lookup::Unknown => return Ok(None),
         Lookup::Missing => {
@@ -126,18 +141,24 @@ pub fn certificate_digest(facts: &Facts, secret: &Lookup<SecretFacts>) -> Result
             "Secret {name:?} of KonnectExtension {extension:?}: key {key} is missing (found: {found}): use a kubernetes.io/tls Secret"
         )));
     }
+    if let Some(why) = &secret.unusable {
+        return Err(invalid(format!("Secret {name:?} of KonnectExtension {extension:?}: {why}")));
+    }
     Ok(secret.keys.get("tls.crt").cloned())
 }
 
-fn annotation<'a>(extension: &'a KonnectExtension, key: &str) -> Option<&'a str> {
-    extension.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+/// Kong's words, in annotations and statuses alike.
+fn cluster_type(text: &str) -> Option<ClusterType> {
+    match text {
+        "ControlPlane" => Some(ClusterType::ControlPlane),
+        "ControlPlaneGroup" => Some(ClusterType::ControlPlaneGroup),
+        "K8SIngressController" => Some(ClusterType::K8SIngressController),
+        _ => None,
+    }
 }
 
-fn cluster_type(text: Option<&str>) -> Option<ClusterType> {
-    match text {
-        None | Some("ControlPlane") => Some(ClusterType::ControlPlane),
-        Some("ControlPlaneGroup") => Some(ClusterType::ControlPlaneGroup),
-        Some("K8SIngressController") => Some(ClusterType::K8SIngressController),
-        Some(_) => None,
-    }
+/// Key of a label that cannot be used: a `:` or `,` would forge another one in KONG_CLUSTER_DP_LABELS.
+fn bad_label(labels: &Pairs) -> Option<&String> {
+    let bad = |text: &String| text.is_empty() || !names::is_label_value(text);
+    labels.iter().find(|(key, value)| bad(key) || bad(value)).map(|(key, _)| key)
 }

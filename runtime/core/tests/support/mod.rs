@@ -56,6 +56,7 @@ pub(crate) fn with_spec(spec: &Value) -> Snapshot {
         data_plane: data_plane.unwrap(),
         namespace_labels: BTreeMap::new(),
         extension: Lookup::Missing,
+        namesake: false,
         secrets: BTreeMap::new(),
         children: Children::default(),
     }
@@ -91,6 +92,7 @@ pub(crate) fn kongs_secret(ends: &str) -> SecretFacts {
         .unwrap(),
         type_: "kubernetes.io/tls".into(),
         keys: BTreeMap::new(),
+        unusable: None,
     }
 }
 

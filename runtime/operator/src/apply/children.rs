@@ -19,7 +19,7 @@ use serde_json::Value;
 use weir_api::keys;
 use weir_core::plan::{ChildKind, Target};
 
-use super::{Writer, text};
+use super::{Holder, Writer, text};
 use crate::{
     cache::{Cached, Key},
     metrics::{ObjectKind, Verb},
@@ -156,17 +156,18 @@ impl Writer {
         Ok(())
     }
 
-    /// A first apply met resistance: whose name is it?
-    pub(super) async fn learn(&self, kind: ChildKind, owner: &Key, uid: &str, name: &str) {
-        let Ok(live) = self.get(kind, &owner.namespace, name).await else { return };
+    /// Whose is this name? A stranger's is remembered, so that the next pass chooses another one.
+    pub(super) async fn learn(&self, kind: ChildKind, owner: &Key, uid: &str, name: &str) -> Holder {
+        let Ok(live) = self.get(kind, &owner.namespace, name).await else { return Holder::Nobody };
         let owners = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let is = |o: &Value, field: &str, value: &str| o.get(field).and_then(Value::as_str) == Some(value);
         if owners.into_iter().flatten().any(|o| is(o, "uid", uid)) {
-            return;
+            return Holder::Us;
         }
         let former = owners.into_iter().flatten().any(|o| is(o, "kind", "DataPlane") && is(o, "name", &owner.name));
         let leaving = former || text(&live, "/metadata/deletionTimestamp").is_some();
         self.foreign().learn(kind, Key::new(&owner.namespace, name), leaving);
+        Holder::Stranger
     }
 }
 

@@ -78,6 +78,8 @@ impl Failure {
         let what = format!("{} {name}", kind.api().1);
         let said = if let kube::Error::Api(status) = error { status.message.clone() } else { error.to_string() };
         let cure = match failed {
+            Failed::Forbidden if said.contains("exceeded quota") => "; raise the ResourceQuota or free some of it",
+            Failed::Forbidden if said.contains("being terminated") => "; its namespace is going away",
             Failed::Forbidden => "; apply the operator's RBAC manifests, or look for an admission webhook that denies it",
             Failed::Gone if kind == ChildKind::Certificate => "; install cert-manager, or remove spec.network.konnectCertificate",
             Failed::Gone => "; its namespace may be going away",
@@ -85,6 +87,12 @@ impl Failure {
             Failed::Exists | Failed::Conflict | Failed::Transient(_) | Failed::Certificate => "; it is tried again",
         };
         Self { kind, message: format!("{what}: {said}{cure}"), what, failed }
+    }
+
+    /// The name is somebody else's; the next pass takes another.
+    pub(super) fn taken(kind: ChildKind, name: &str) -> Self {
+        let what = format!("{} {name}", kind.api().1);
+        Self { kind, message: format!("{what} is somebody else's; another name is used"), what, failed: Failed::Exists }
     }
 
     pub(super) fn certificate(name: &str, message: String) -> Self {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
 use serde_json::Value;
+use tracing::Instrument;
 use weir_core::{
     live,
     plan::{CertificateRequest, Change, ChildKind, Object, Target},
@@ -53,11 +54,18 @@ impl Writer {
         for change in changes {
             let failed = match change {
                 Change::Apply { object, .. } if needs(object, &failures) => continue,
-                Change::Apply { object, first } => self.apply(owner, uid, object, *first, remembered).await,
-                Change::MintCertificate(request) => self.mint(uid, request).await,
-                Change::TakeOver(target) => self.take_over(target).await,
+                Change::Apply { object, first } => {
+                    let span = write("apply", object.kind(), object.meta().name.as_deref());
+                    self.apply(owner, uid, object, *first, remembered).instrument(span).await
+                }
+                Change::MintCertificate(request) => {
+                    self.mint(uid, request).instrument(write("mint", ChildKind::Secret, request.metadata.name.as_deref())).await
+                }
+                Change::TakeOver(target) => self.take_over(target).instrument(write("take over", target.kind, Some(&target.name))).await,
                 Change::Delete(_) if !failures.is_empty() => continue,
-                Change::Delete(target) => self.delete(target, remembered).await,
+                Change::Delete(target) => {
+                    self.delete(target, remembered).instrument(write("delete", target.kind, Some(&target.name))).await
+                }
                 // Of the object itself; its own pass writes them.
                 Change::RemoveAnnotation { .. } | Change::SetAnnotation { .. } | Change::SetFinalizer { .. } => continue,
             };
@@ -73,17 +81,18 @@ impl Writer {
         let kind = object.kind();
         let name = object.meta().name.clone().unwrap_or_default();
         let body = object.to_json();
+        if first && merges(kind) && self.learn(kind, owner, uid, &name).await == Holder::Stranger {
+            return Err(Failure::taken(kind, &name));
+        }
         let repair = !first && self.applied(kind, &Key::new(&owner.namespace, &name)) == applied(object);
-        let answer = match self.patch_child(kind, &owner.namespace, &name, &body, !first).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                let failed = Failed::of(&error);
-                if first && failed.may_be_foreign() {
-                    self.learn(kind, owner, uid, &name).await;
-                }
-                return Err(Failure::new(kind, &name, failed, &error));
+        let mut answer = self.patch_child(kind, &owner.namespace, &name, &body, !first).await;
+        if first && answer.as_ref().is_err_and(|error| Failed::of(error).may_be_foreign()) {
+            // Ours, but somebody changed a label by which it is found.
+            if self.learn(kind, owner, uid, &name).await == Holder::Us {
+                answer = self.patch_child(kind, &owner.namespace, &name, &body, true).await;
             }
-        };
+        }
+        let answer = answer.map_err(|error| Failure::new(kind, &name, Failed::of(&error), &error))?;
         self.metrics.wrote(kind.into(), Verb::Apply);
         remembered.answered(kind, &name, live::answer_digest(&body, &answer), repair);
         self.cache(kind, answer).map_err(|error| Failure::unreadable(kind, &name, &error))
@@ -111,6 +120,30 @@ impl Writer {
         remembered.forget(target.kind, &target.name);
         self.metrics.wrote(target.kind.into(), Verb::Delete);
         Ok(())
+    }
+}
+
+fn write(verb: &'static str, kind: ChildKind, name: Option<&str>) -> tracing::Span {
+    tracing::info_span!("write", verb, kind = kind.api().1, name)
+}
+
+/// Whose object a name belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// Nobody's, as far as we know.
+    Nobody,
+    /// This DataPlane's.
+    Us,
+    /// Somebody else's.
+    Stranger,
+}
+
+/// Kinds whose objects could be merged into without a conflict, if a stranger's says the same as ours; they are few, so a look costs little.
+/// Deployments refuse another selector, and names of Services and Secrets are watched.
+fn merges(kind: ChildKind) -> bool {
+    match kind {
+        ChildKind::HorizontalPodAutoscaler | ChildKind::PodDisruptionBudget | ChildKind::Certificate => true,
+        ChildKind::Service | ChildKind::Secret | ChildKind::Deployment => false,
     }
 }
 

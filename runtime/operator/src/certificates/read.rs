@@ -52,14 +52,15 @@ impl Ca {
         }
         let algorithm = if key.algorithm() == &PKCS_RSA_SHA256 { KeyAlgorithm::Rsa2048 } else { KeyAlgorithm::EcdsaP256 };
         let issuer = Issuer::from_ca_cert_der(&first.der.as_slice().into(), key).map_err(|e| Error::BadCertificate(e.to_string()))?;
+        let ends = time(certificate.validity().not_after.timestamp());
         Ok(Self {
             issuer,
             identified: certificate.iter_extensions().any(|e| matches!(e.parsed_extension(), ParsedExtension::SubjectKeyIdentifier(_))),
             trust: blocks.iter().map(|b| b.text.as_str()).collect(),
             intermediates: blocks.iter().filter(|b| b.intermediate).map(|b| b.text.as_str()).collect(),
             begins: time(certificate.validity().not_before.timestamp()),
-            ends: time(certificate.validity().not_after.timestamp()),
-            facts: CaFacts { digest: hash::digest(tls_crt), key: algorithm },
+            ends,
+            facts: CaFacts { digest: hash::digest(tls_crt), key: algorithm, ends: Some(ends) },
         })
     }
 
@@ -151,4 +152,19 @@ fn private_key(text: &[u8]) -> Result<KeyPair, Error> {
 /// A certificate may say a time that is later than jiff's last one: "never".
 fn time(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
+}
+
+/// Why two values are no certificate and its key. A kind of key that cannot be read here may still be one that others read.
+#[must_use]
+pub fn unusable_pair(tls_crt: &[u8], tls_key: &[u8]) -> Option<String> {
+    let no_certificate = "tls.crt holds no certificate in PEM form: store the client certificate there";
+    let Ok(Some(first)) = certificates(tls_crt).map(|all| all.into_iter().next()) else { return Some(no_certificate.into()) };
+    let Ok((_, certificate)) = X509Certificate::from_der(&first.der) else { return Some(no_certificate.into()) };
+    match private_key(tls_key) {
+        Ok(key) if key.der_bytes() != &*certificate.public_key().subject_public_key.data => {
+            Some("tls.key is not the key of the certificate in tls.crt: store both of one issue".into())
+        }
+        Ok(_) | Err(Error::BadKey) => None,
+        Err(_) => Some("tls.key holds no private key in PEM form, or an encrypted one: store the plain key of the certificate".into()),
+    }
 }

@@ -259,3 +259,16 @@ fn keys_of_the_older_formats_are_read() {
         assert_eq!(error, Error::EncryptedKey);
     }
 }
+
+#[test]
+fn a_client_certificate_is_looked_at_and_strange_keys_are_left_to_others() {
+    let made = generate_ca(KeyAlgorithm::EcdsaP256, "2026-01-01T00:00:00Z".parse().unwrap()).unwrap();
+    let other = generate_ca(KeyAlgorithm::EcdsaP256, "2026-01-01T00:00:00Z".parse().unwrap()).unwrap();
+    let pair = |certificate: &str, key: &str| unusable_pair(certificate.as_bytes(), key.as_bytes());
+    assert_eq!(pair(&made.certificate, &made.key), None);
+    assert!(pair("garbage", &made.key).unwrap().starts_with("tls.crt"));
+    assert!(pair(&made.certificate, "garbage").unwrap().starts_with("tls.key"));
+    assert!(pair(&made.certificate, &other.key).unwrap().contains("not the key"));
+    let strange = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    assert_eq!(pair(&made.certificate, strange), None);
+}

@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
-use weir_api::{dataplane::DataPlane, konnect_extension::KonnectExtension};
+use weir_api::{dataplane::DataPlane, keys};
 use weir_core::{
     dataplane::snapshot::{Child, Children, ForeignName, Lookup, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
+    konnect::Extension,
     names,
     plan::ChildKind,
 };
@@ -14,7 +15,9 @@ use weir_core::{
 use crate::{
     cache::{Cache, Cached, Key},
     context::Context,
+    konnect_extension,
     memory::Remembered,
+    world::World,
 };
 
 /// Makes the snapshot.
@@ -23,25 +26,29 @@ use crate::{
 /// What is not known yet, for a log line.
 pub(super) async fn snapshot(context: &Context, data_plane: &DataPlane, remembered: &Remembered) -> Result<Snapshot, String> {
     let key = Key::of(Cached::meta(data_plane));
-    let extension = extension(context, data_plane);
+    let (extension, namesake) = extension(context, data_plane);
     let secrets = secrets(context, &key.namespace, &extension).await?;
     let namespace = context.world.namespaces.get(&Key::new("", key.namespace.clone()));
     Ok(Snapshot {
         now: context.clock.now(),
-        operator: operator(context)?,
+        operator: operator(context),
         namespace_labels: namespace.and_then(|n| n.metadata.labels.clone()).unwrap_or_default(),
         children: children(context, &key, data_plane, remembered),
         data_plane: data_plane.clone(),
         extension,
+        namesake,
         secrets,
     })
 }
 
-fn operator(context: &Context) -> Result<Operator, String> {
+fn operator(context: &Context) -> Operator {
     let settings = &context.settings;
-    let ca = context.authority.facts().ok_or_else(|| format!("Secret {}: the cluster CA is not there yet", context.authority.name))?;
-    Ok(Operator {
-        ca,
+    let facts = context.authority.facts();
+    let certificate_problem = facts.is_none().then(|| context.authority.problem());
+    let none = Operator::with_ca(String::new());
+    Operator {
+        ca: facts.unwrap_or_else(|| none.ca.clone()),
+        certificate_problem,
         cluster_name: settings.cluster_name.clone(),
         cluster_labels: settings.cluster_labels.clone(),
         validate_images: settings.validate_images,
@@ -49,23 +56,25 @@ fn operator(context: &Context) -> Result<Operator, String> {
         certificate_ttl_seconds: settings.certificate_ttl_seconds,
         certificate_margin_seconds: settings.certificate_margin_seconds,
         kong_operator: crate::kong::live(&context.world.kong_leases, context.clock.now()),
-        ..Operator::with_ca(String::new())
-    })
+        ..none
+    }
 }
 
-fn extension(context: &Context, data_plane: &DataPlane) -> Lookup<KonnectExtension> {
-    let Some(reference) = data_plane.spec.extensions.iter().flatten().next() else { return Lookup::Missing };
-    let key = Key::new(data_plane.metadata.namespace.clone().unwrap_or_default(), reference.name.clone());
-    context.world.extensions.get(&key).map_or(Lookup::Missing, |extension| Lookup::Found((*extension).clone()))
+/// The extension that a DataPlane names, and whether the other group has one of that name.
+fn extension(context: &Context, data_plane: &DataPlane) -> (Lookup<Extension>, bool) {
+    let Some(named) = konnect_extension::Named::by(data_plane) else { return (Lookup::Missing, false) };
+    let namesake = konnect_extension::Named { sort: named.sort.other(), ..named.clone() };
+    let namesake = matches!(konnect_extension::find(&context.world, &namesake), Lookup::Found(_));
+    (konnect_extension::find(&context.world, &named), namesake)
 }
 
 async fn secrets(
     context: &Context,
     namespace: &str,
-    extension: &Lookup<KonnectExtension>,
+    extension: &Lookup<Extension>,
 ) -> Result<BTreeMap<String, Lookup<SecretFacts>>, String> {
     let Lookup::Found(extension) = extension else { return Ok(BTreeMap::new()) };
-    let Some(name) = crate::konnect_extension::secret_name(extension) else { return Ok(BTreeMap::new()) };
+    let Some(name) = extension.secret_name() else { return Ok(BTreeMap::new()) };
     let facts = context.secrets.facts(&Key::new(namespace, name)).await?;
     Ok(BTreeMap::from([(name.to_owned(), facts)]))
 }
@@ -94,7 +103,35 @@ fn children(context: &Context, key: &Key, data_plane: &DataPlane, remembered: &R
     };
     let owner = Owner { context, key, uid, children: &mut children };
     owner.names(data_plane);
+    strayed(world, key, data_plane, remembered, &mut children);
     children
+}
+
+/// Children of ours whose owner reference somebody removed: they stand on the planned name, and select by the id of this very DataPlane.
+/// Without this a second set would be made beside them; the next apply makes them ours again.
+fn strayed(world: &World, key: &Key, data_plane: &DataPlane, remembered: &Remembered, children: &mut Children) {
+    let selector = data_plane.status.as_ref().and_then(|s| s.selector.clone()).or_else(|| data_plane.metadata.uid.clone());
+    let ours = |meta: &ObjectMeta, selects: Option<&String>| {
+        let applied = meta.annotations.as_ref().is_some_and(|a| a.contains_key(keys::APPLIED));
+        let orphan = meta.owner_references.as_ref().is_none_or(Vec::is_empty) && meta.deletion_timestamp.is_none();
+        applied && orphan && selects.is_some() && selects == selector.as_ref()
+    };
+    let planned = |prefix: &str| Key::new(&key.namespace, names::child(prefix, &key.name));
+    if let Some(found) = world.deployments.get(&planned("dataplane-")) {
+        let selects = found.spec.as_ref().and_then(|s| s.selector.match_labels.as_ref()?.get(keys::SELECTOR));
+        if ours(&found.metadata, selects) {
+            children.foreign.retain(|f| f.kind != ChildKind::Deployment || Some(&f.name) != found.metadata.name.as_ref());
+            children.deployments.push(child(&found, ChildKind::Deployment, &found.metadata, remembered));
+        }
+    }
+    for prefix in ["dataplane-admin-", "dataplane-ingress-"] {
+        let Some(found) = world.services.get(&planned(prefix)) else { continue };
+        let selects = found.spec.as_ref().and_then(|s| s.selector.as_ref()?.get(keys::SELECTOR));
+        if ours(&found.metadata, selects) {
+            children.foreign.retain(|f| f.kind != ChildKind::Service || Some(&f.name) != found.metadata.name.as_ref());
+            children.services.push(child(&found, ChildKind::Service, &found.metadata, remembered));
+        }
+    }
 }
 
 fn name(meta: &ObjectMeta) -> String {

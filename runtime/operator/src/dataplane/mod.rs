@@ -10,11 +10,12 @@ use std::{
 };
 
 use kube::Resource;
+use tracing::Instrument;
 use weir_api::dataplane::{DataPlane, DataPlaneStatus};
 use weir_core::{
     dataplane::{provision, reconcile},
     events::Event,
-    plan::Plan,
+    plan::{Change, ChildKind, Object, Plan},
 };
 
 pub use self::renewals::Renewals;
@@ -39,7 +40,8 @@ pub async fn pass(context: Arc<Context>, key: Key) -> Next {
         context.renewals.forget(&key);
         return Next::Done;
     };
-    let (outcome, next) = look(&context, &key, &data_plane).await;
+    let span = tracing::info_span!("reconcile", kind = "DataPlane", namespace = key.namespace, name = key.name);
+    let (outcome, next) = look(&context, &key, &data_plane).instrument(span).await;
     context.metrics.reconciled(Kind::DataPlane, outcome, begun.elapsed());
     next
 }
@@ -49,7 +51,7 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     let memory = context.data_planes.memory.of(key);
     let mut remembered = memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
     remembered.begin(&uid);
-    let snapshot = match gather::snapshot(context, data_plane, &remembered).await {
+    let mut snapshot = match gather::snapshot(context, data_plane, &remembered).instrument(tracing::info_span!("gather")).await {
         Ok(snapshot) => snapshot,
         Err(reason) => {
             tracing::warn!(object = %key, %reason, "a pass waits");
@@ -59,8 +61,16 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     context.renewals.note(key, &snapshot);
     // Set before the first pass; without a key no record could be believed, so nothing is decided.
     let Some(sealing) = context.sealing.get() else { return (Outcome::Failed, Next::After(UNSEEN)) };
-    let plan = reconcile(&snapshot, &context.policies.current(), sealing).await;
-    let failures = context.writer.children(key, &uid, &plan.changes, &mut remembered).await;
+    let policies = context.policies.current();
+    let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
+    let mut failures = context.writer.children(key, &uid, &plan.changes, &mut remembered).await;
+    // Without a new certificate the pods go on with the one they have, and everything else of the Deployment goes on too.
+    if let Some(problem) = failures.iter().find(|f| f.kind == ChildKind::Secret).map(|f| f.message.clone()) {
+        snapshot.operator.certificate_problem = Some(problem);
+        plan = reconcile(&snapshot, &policies, sealing).await;
+        plan.changes.retain(|c| matches!(c, Change::Apply { object: Object::Deployment(_), .. }));
+        failures.extend(context.writer.children(key, &uid, &plan.changes, &mut remembered).await);
+    }
     for failure in &failures {
         context.metrics.failed(Kind::DataPlane, failure.failed.reason());
     }
@@ -75,7 +85,8 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
     match (written, failures.is_empty(), fights) {
         (Written::Failed, _, _) | (_, false, _) => (Outcome::Failed, Next::BackOff),
-        (Written::Again, true, _) => (Outcome::Done, Next::After(Duration::from_millis(50))),
+        // Somebody wrote meanwhile. The watch will say so; until it does, trying again and again is of no use.
+        (Written::Again, true, _) => (Outcome::Done, Next::BackOff),
         (Written::Done, true, Some((_, rest))) => (Outcome::Held, Next::Rest(rest)),
         // The answers to our own writes are no news to the queue: a Service has an address now.
         (Written::Done, true, None) if wrote => (if held { Outcome::Held } else { Outcome::Done }, Next::After(queue::COLLECT)),

@@ -1,6 +1,6 @@
 //! What wakes a pass over a DataPlane. One row per kind: what is watched, what is kept of it, whom it wakes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::{
@@ -22,9 +22,9 @@ use crate::{
     apply::certificate_resource,
     cache::{Cached, Change, Key},
     context::Context,
-    kong,
+    kong, konnect_extension,
     metrics::ObjectKind,
-    watch::{Once, Selection, Sink, Watching, namespaced, one},
+    watch::{Once, Optional, Selection, Sink, Watching, namespaced, one},
     world::{ForeignMeta, ReplicaSetMeta, labels_only, name_only, secret_meta, slim, slim_deployment, slim_served},
 };
 
@@ -169,11 +169,7 @@ fn stranger(context: &Context, change: &Change<PartialObjectMeta<Service>>) {
 /// A child's Secret wakes its DataPlane; any other the extensions that name it.
 fn secret(context: &Context, change: &Change<PartialObjectMeta<Secret>>) {
     child(context, change);
-    for extension in context.world.extensions.beginning(&change.key.namespace, "") {
-        if crate::konnect_extension::secret_name(&extension) == Some(change.key.name.as_str()) {
-            crate::konnect_extension::watches::changed(context, &Key::of(&extension.metadata));
-        }
-    }
+    konnect_extension::watches::secret(context, &change.key);
 }
 
 async fn namespaces(context: &Context, watching: &Watching) {
@@ -190,7 +186,7 @@ async fn namespaces(context: &Context, watching: &Watching) {
     let sink = Sink {
         metrics: &watching.metrics,
         kind,
-        optional: false,
+        optional: None,
         place: "",
         cache: &context.world.namespaces,
         keep: &|o| Some(labels_only(o)),
@@ -200,6 +196,9 @@ async fn namespaces(context: &Context, watching: &Watching) {
     one(Api::<PartialObjectMeta<Namespace>>::all(watching.client.clone()), &Selection::default(), sink).await;
 }
 
+/// For a kind that may be missing for ever.
+const CERT_MANAGER_NOTICED: Duration = Duration::from_secs(60);
+
 /// cert-manager is optional: nothing waits for its kind, and it is noticed when it comes.
 async fn certificates(context: &Context, watching: &Watching) {
     let resource = certificate_resource();
@@ -207,7 +206,7 @@ async fn certificates(context: &Context, watching: &Watching) {
     let sink = Sink {
         metrics: &watching.metrics,
         kind: ObjectKind::Certificate,
-        optional: true,
+        optional: Some(Optional { wait: CERT_MANAGER_NOTICED, served: &|_| {} }),
         place: "",
         cache: &context.world.certificates,
         keep: &|o: DynamicObject| Some(ForeignMeta(slim_dynamic(o))),
@@ -230,7 +229,7 @@ async fn kong_leases(context: &Context, watching: &Watching) {
     let sink = Sink {
         metrics: &watching.metrics,
         kind,
-        optional: false,
+        optional: None,
         place: "",
         cache: &context.world.kong_leases,
         keep: &Some,
@@ -247,7 +246,7 @@ async fn authority(context: &Context, watching: &Watching) {
     let sink = Sink {
         metrics: &watching.metrics,
         kind: ObjectKind::Secret,
-        optional: false,
+        optional: None,
         place: namespace,
         cache: &context.world.authority,
         keep: &|o| Some(name_only(o)),

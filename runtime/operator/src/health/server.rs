@@ -25,7 +25,7 @@ use tokio::{
 };
 
 /// Longest life of a connection.
-const LIFETIME: Duration = Duration::from_secs(10);
+const LIFETIME: Duration = Duration::from_secs(2);
 /// Most connections at once; more wait in the kernel's queue.
 const CONNECTIONS: usize = 64;
 

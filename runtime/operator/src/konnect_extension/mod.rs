@@ -1,31 +1,47 @@
-//! Token-free KonnectExtension: who uses it, can it be used, may it go?
+//! KonnectExtensions. The token-free one is served here: who uses it, can it be used, may it go? The API-driven one is only read.
 
 mod users;
 pub mod watches;
 
-use std::{collections::BTreeSet, sync::Arc, time::Instant};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
 
 use kube::Resource;
+use tracing::Instrument;
 use weir_api::konnect_extension::KonnectExtension;
 use weir_core::{
     dataplane::snapshot::Lookup,
+    konnect::{Extension, Sort, token_free_secret},
     konnect_extension::{Snapshot, reconcile},
 };
 
-pub use self::users::Users;
+pub use self::users::{Named, Users};
 use crate::{
     apply::Patched,
     cache::Key,
     context::Context,
     metrics::{ErrorReason, Kind, ObjectKind, Outcome},
     queue::Next,
+    world::World,
 };
 
-/// Name of the Secret with the client certificate.
+/// The extension of either sort; unknown where its kind is not served.
 #[must_use]
-pub fn secret_name(extension: &KonnectExtension) -> Option<&str> {
-    let auth = extension.spec.konnect_control_plane_api_auth_configuration.as_ref()?;
-    auth.cluster_certificate_secret_ref.as_ref()?.name.as_deref().filter(|name| !name.is_empty())
+pub fn find(world: &World, named: &Named) -> Lookup<Extension> {
+    match named.sort {
+        Sort::TokenFree => {
+            let found = world.extensions.get(&named.key);
+            found.map_or(Lookup::Missing, |extension| Lookup::Found(Extension::TokenFree(Box::new((*extension).clone()))))
+        }
+        Sort::ApiDriven => match world.api_extensions.get(&named.key) {
+            Some(extension) => Lookup::Found(Extension::ApiDriven(Box::new((*extension).clone()))),
+            None if world.api_extensions_served.load(Ordering::Relaxed) => Lookup::Missing,
+            None => Lookup::Unknown,
+        },
+    }
 }
 
 /// One pass.
@@ -36,7 +52,8 @@ pub async fn pass(context: Arc<Context>, key: Key) -> Next {
         context.extensions.queue.forget(&key);
         return Next::Done;
     };
-    let (outcome, next) = look(&context, &key, &extension).await;
+    let span = tracing::info_span!("reconcile", kind = "KonnectExtension", namespace = key.namespace, name = key.name);
+    let (outcome, next) = look(&context, &key, &extension).instrument(span).await;
     context.metrics.reconciled(Kind::KonnectExtension, outcome, begun.elapsed());
     next
 }
@@ -63,14 +80,14 @@ async fn look(context: &Context, key: &Key, extension: &KonnectExtension) -> (Ou
         match context.writer.status(ObjectKind::KonnectExtension, cache, extension, extension.status.as_ref(), &status).await {
             Patched::Done => {}
             Patched::Gone => return (Outcome::Done, Next::Done),
-            Patched::Stale => return (Outcome::Done, Next::After(std::time::Duration::from_millis(50))),
+            Patched::Stale => return (Outcome::Done, Next::BackOff),
             Patched::Failed(error) => return failed(context, &error),
         }
     }
     let current = cache.get(key).unwrap_or_else(|| Arc::new(extension.clone()));
     match context.writer.object(ObjectKind::KonnectExtension, cache, &current, &plan.changes).await {
         Patched::Done | Patched::Gone => (Outcome::Done, Next::Done),
-        Patched::Stale => (Outcome::Done, Next::After(std::time::Duration::from_millis(50))),
+        Patched::Stale => (Outcome::Done, Next::BackOff),
         Patched::Failed(error) => failed(context, &error),
     }
 }
@@ -83,10 +100,10 @@ fn failed(context: &Context, error: &kube::Error) -> (Outcome, Next) {
 
 /// What one pass sees.
 async fn gather(context: &Context, key: &Key, extension: &KonnectExtension) -> Result<Snapshot, String> {
-    let secret = match secret_name(extension) {
+    let secret = match token_free_secret(extension) {
         Some(name) => context.secrets.facts(&Key::new(&key.namespace, name)).await?,
         None => Lookup::Unknown,
     };
-    let users: BTreeSet<_> = context.users.of(key);
+    let users: BTreeSet<_> = context.users.of(&Named { sort: Sort::TokenFree, key: key.clone() });
     Ok(Snapshot { now: context.clock.now(), extension: extension.clone(), secret, users })
 }

@@ -140,6 +140,8 @@ pub enum ObjectKind {
     DataPlane,
     /// gateway-operator.konghq.com KonnectExtension.
     KonnectExtension,
+    /// konnect.konghq.com KonnectExtension, which is read only.
+    KonnectApiExtension,
     /// apps/v1 Deployment.
     Deployment,
     /// apps/v1 ReplicaSet.
@@ -170,7 +172,7 @@ impl ObjectKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::DataPlane => "DataPlane",
-            Self::KonnectExtension => "KonnectExtension",
+            Self::KonnectExtension | Self::KonnectApiExtension => "KonnectExtension",
             Self::Deployment => "Deployment",
             Self::ReplicaSet => "ReplicaSet",
             Self::Service => "Service",

@@ -132,6 +132,11 @@ impl Metrics {
         self.writes.get_or_create(&OfWrite { object, verb }).inc();
     }
 
+    /// A kind is watched; its failures count from zero.
+    pub fn watched(&self, object: ObjectKind) {
+        drop(self.watch_errors.get_or_create(&OfObject { object }));
+    }
+
     /// A watch failed.
     pub fn watch_failed(&self, object: ObjectKind) {
         self.watch_errors.get_or_create(&OfObject { object }).inc();

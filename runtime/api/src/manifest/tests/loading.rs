@@ -20,8 +20,11 @@ fn every_kind_finds_its_place() {
         ("konnect.konghq.com/v1alpha2", "KonnectExtension"),
         ("autoscaling/v1", "HorizontalPodAutoscaler"),
     ];
-    let text: String =
-        kinds.iter().map(|(version, kind)| format!("---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")).collect();
+    let spec = |kind: &str| if kind == "KonnectExtension" { "spec: {}\n" } else { "" };
+    let text: String = kinds
+        .iter()
+        .map(|(version, kind)| format!("---\napiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n{}", spec(kind)))
+        .collect();
     // HorizontalPodAutoscalers of two versions would be the same object.
     let text = text.replacen("{name: a}", "{name: b}", 6);
     let loaded = read(&[("f", &text)]);
@@ -35,12 +38,14 @@ fn every_kind_finds_its_place() {
         objects.replica_sets.len(),
         objects.horizontal_pod_autoscalers.len(),
         objects.pod_disruption_budgets.len(),
+        objects.konnect_v2_extensions.len(),
         objects.others.len(),
     ];
-    assert_eq!(lengths, [1, 1, 1, 1, 1, 1, 1, 3]);
+    assert_eq!(lengths, [1, 1, 1, 1, 1, 1, 1, 1, 2]);
     assert_eq!(objects.secrets[0].source, SourceRef { file: "f".into(), line: 2 });
     assert_eq!(objects.deployments[0].object.metadata.namespace.as_deref(), Some("default"));
     assert_eq!(objects.namespaces[0].object.metadata.namespace, None);
+    assert_eq!(objects.konnect_v2_extensions[0].object.metadata.namespace.as_deref(), Some("default"));
 }
 
 #[test]

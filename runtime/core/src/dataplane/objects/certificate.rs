@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::Deployment;
-use weir_api::keys;
+use weir_api::{condition::reasons, keys};
 
 use super::{labels, meta, proxy::CLUSTER_CERTIFICATE_VOLUME};
 use crate::{
@@ -50,16 +50,19 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
     let mounted = lookup::live_deployment(dp).and_then(|live| mounted(&live.object));
     let inherited = |s: &&SecretFacts| s.metadata.name.as_deref() == mounted && annotation(s, keys::RENEWAL).is_none();
     let inherited = dp.snapshot.children.secrets.iter().filter(ours).find(inherited);
-    let alive = |s: &&SecretFacts| lives(s, dp.snapshot.now, operator.certificate_margin_seconds);
+    let alive = |s: &&SecretFacts| lives(dp, s);
     if let Some(secret) = inherited.filter(alive).or(newest.filter(alive)) {
         return Certificate { secret: secret.metadata.name.clone().unwrap_or_default(), request: None, blocked: None };
+    }
+    if let Some(problem) = &operator.certificate_problem {
+        return unmade(dp, problem, inherited.or(newest), mounted);
     }
     let next = newest.map_or(0, |s| renewal(s).saturating_add(1));
     let mut secret = name(next);
     let holder = dp.snapshot.children.foreign.iter().find(|f| f.kind == ChildKind::Secret && f.name == secret);
     if holder.is_some_and(|h| h.leaving) {
         let message = format!("Secret {secret:?} of a former object is still being deleted; the certificate is made when it is gone");
-        let blocked = Hold { what: HeldPart::PodTemplate, reason: "WaitingForOldChild".into(), message };
+        let blocked = Hold { what: HeldPart::PodTemplate, reason: reasons::WAITING_FOR_OLD_CHILD.into(), message };
         return Certificate { secret, request: None, blocked: Some(blocked) };
     }
     if holder.is_some() {
@@ -81,6 +84,17 @@ pub fn choose(dp: &Validated<'_>, admin_service: &str) -> Certificate {
     Certificate { secret, request: Some(request), blocked: None }
 }
 
+/// No certificate can be made: the pods go on with the one they have; without any there can be no pods.
+fn unmade(dp: &Validated<'_>, problem: &str, known: Option<&SecretFacts>, mounted: Option<&str>) -> Certificate {
+    let there = |name: &&str| dp.snapshot.children.secrets.iter().any(|s| s.metadata.name.as_deref() == Some(*name));
+    if let Some(secret) = mounted.filter(there).or(known.and_then(|s| s.metadata.name.as_deref())) {
+        return Certificate { secret: secret.to_owned(), request: None, blocked: None };
+    }
+    let message = format!("the admin certificate cannot be made: {problem}");
+    let blocked = Hold { what: HeldPart::PodTemplate, reason: reasons::UNABLE_TO_PROVISION.into(), message };
+    Certificate { secret: String::new(), request: None, blocked: Some(blocked) }
+}
+
 /// The Secret that a Deployment mounts as its certificate.
 fn mounted(deployment: &Deployment) -> Option<&str> {
     let volumes = deployment.spec.as_ref()?.template.spec.as_ref()?.volumes.as_ref()?;
@@ -95,11 +109,15 @@ fn renewal(secret: &SecretFacts) -> u32 {
     annotation(secret, keys::RENEWAL).and_then(|r| r.parse().ok()).unwrap_or(0)
 }
 
-/// A Secret that says no end is taken to live: without a cluster nobody has minted it yet.
-fn lives(secret: &SecretFacts, now: Timestamp, margin_seconds: i64) -> bool {
+/// Whether a certificate need not be renewed: it lives longer than the margin, or a new one would end no later, since no certificate outlives
+/// its CA. A Secret that says no end is taken to live: without a cluster nobody has minted it yet.
+fn lives(dp: &Validated<'_>, secret: &SecretFacts) -> bool {
+    let operator = &dp.snapshot.operator;
     let end = annotation(secret, keys::CERT_EXPIRES_AT).and_then(|text| text.parse::<Timestamp>().ok());
     let Some(end) = end else { return true };
-    now.checked_add(SignedDuration::from_secs(margin_seconds)).is_ok_and(|limit| limit < end)
+    let after = |seconds: i64, limit: Timestamp| dp.snapshot.now.checked_add(SignedDuration::from_secs(seconds)).is_ok_and(|at| at < limit);
+    let gains = operator.ca.ends.is_none_or(|ca| ca.duration_since(end) > SignedDuration::from_secs(60));
+    after(operator.certificate_margin_seconds, end) || (!gains && after(0, end))
 }
 
 /// Secrets of ours that hold an admin certificate.
@@ -112,7 +130,7 @@ fn certificates<'a>(dp: &'a Validated<'_>) -> impl Iterator<Item = &'a SecretFac
 #[must_use]
 pub fn ends(dp: &Validated<'_>, secret: &str) -> bool {
     let mine = certificates(dp).find(|s| s.metadata.name.as_deref() == Some(secret));
-    mine.is_some_and(|s| !lives(s, dp.snapshot.now, dp.snapshot.operator.certificate_margin_seconds))
+    mine.is_some_and(|s| !lives(dp, s))
 }
 
 /// Secrets of former certificates that nothing uses any more. What a Deployment mounts stays at least until its next template is out, and

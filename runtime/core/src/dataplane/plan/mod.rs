@@ -52,7 +52,7 @@ impl Wanted {
             Name::Wait(name) => {
                 self.hold(
                     part,
-                    "WaitingForOldChild",
+                    reasons::WAITING_FOR_OLD_CHILD,
                     format!("{} {name:?} of a former object is still being deleted; it is made again when it is gone", kind.api().1),
                 );
                 None
@@ -60,7 +60,7 @@ impl Wanted {
             Name::Taken(name) => {
                 self.hold(
                     part,
-                    "NameTaken",
+                    reasons::NAME_TAKEN,
                     format!("{} {name:?} belongs to somebody else: choose another name or delete it", kind.api().1),
                 );
                 None

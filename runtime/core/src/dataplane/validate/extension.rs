@@ -3,14 +3,14 @@
 use weir_api::condition::reasons;
 
 use super::super::snapshot::{Lookup, Snapshot};
-use crate::konnect::{self, Facts, Unusable};
+use crate::konnect::{self, Facts, Sort, Unusable};
 
 /// What the extension means for the pod template.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Konnect {
     /// The DataPlane names no extension.
     None,
-    /// The extension's kind or group is not served: AcceptedExtensions=False, the pod template is held.
+    /// The extension's kind or group is not known: AcceptedExtensions=False, the pod template is held.
     NotAccepted {
         /// For AcceptedExtensions.
         message: String,
@@ -33,32 +33,26 @@ pub enum Konnect {
 
 pub(crate) fn check(snapshot: &Snapshot) -> Konnect {
     let Some(reference) = snapshot.data_plane.spec.extensions.as_ref().and_then(|e| e.first()) else { return Konnect::None };
-    if reference.group != weir_api::keys::GATEWAY_OPERATOR_GROUP || reference.kind != "KonnectExtension" {
+    let Some(sort) = Sort::of(reference) else {
         return Konnect::NotAccepted {
             message: format!(
-                "{}/{} {:?} is not served yet: use the token-free KonnectExtension of group {}; the Deployment is held, because a data \
-                 plane without its Konnect environment would run on its own",
+                "{}/{} {:?} is not known: name a KonnectExtension of group {} or {}; the Deployment is held, because a data plane without its \
+                 Konnect environment would run on its own",
                 reference.group,
                 reference.kind,
                 reference.name,
-                weir_api::keys::GATEWAY_OPERATOR_GROUP
+                Sort::TokenFree.group(),
+                Sort::ApiDriven.group()
             ),
         };
-    }
+    };
     let extension = match &snapshot.extension {
         Lookup::Found(extension) => extension,
         Lookup::Missing | Lookup::Unknown => {
-            let namespace = snapshot.data_plane.metadata.namespace.as_deref().unwrap_or_default();
-            return Konnect::Blocked {
-                reason: reasons::INVALID_EXTENSION,
-                message: format!(
-                    "spec.extensions[0]: KonnectExtension {namespace}/{} does not exist or was refused: create or mend it, or remove the reference",
-                    reference.name
-                ),
-            };
+            return Konnect::Blocked { reason: reasons::INVALID_EXTENSION, message: missing(snapshot, sort, &reference.name) };
         }
     };
-    let facts = match konnect::token_free(extension) {
+    let facts = match extension.facts() {
         Ok(facts) => facts,
         Err(unusable) => return blocked(unusable),
     };
@@ -66,6 +60,31 @@ pub(crate) fn check(snapshot: &Snapshot) -> Konnect {
     match konnect::certificate_digest(&facts, secret) {
         Ok(certificate_digest) => Konnect::Ready { facts: Box::new(facts), certificate_digest },
         Err(unusable) => blocked(unusable),
+    }
+}
+
+fn missing(snapshot: &Snapshot, sort: Sort, name: &str) -> String {
+    let namespace = snapshot.data_plane.metadata.namespace.as_deref().unwrap_or_default();
+    let (group, other) = (sort.group(), sort.other().group());
+    let what = format!("spec.extensions[0]: KonnectExtension {namespace}/{name}");
+    if snapshot.namesake {
+        let default = match sort {
+            Sort::TokenFree => ", which a reference without a group means",
+            Sort::ApiDriven => "",
+        };
+        return format!(
+            "{what} does not exist in group {group}{default}; group {other} has one of that name: if it is meant, set group: {other}"
+        );
+    }
+    match (sort, &snapshot.extension) {
+        (Sort::ApiDriven, Lookup::Unknown) => {
+            format!(
+                "{what}: the kind of group {group} is not served here, or may not be read: install Kong's CRD, and the operator's RBAC manifests"
+            )
+        }
+        (Sort::TokenFree, _) | (Sort::ApiDriven, Lookup::Missing | Lookup::Found(_)) => {
+            format!("{what} does not exist or was refused: create or mend it, or remove the reference")
+        }
     }
 }
 
