@@ -14,7 +14,9 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 18] = [
+pub(crate) const LABS: [&str; 20] = [
+    "broken-ending",
+    "broken-useless",
     "traces",
     "crds-status",
     "certs-ca",

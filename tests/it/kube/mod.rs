@@ -4,6 +4,7 @@ mod admission;
 mod adopt;
 mod api;
 mod audit;
+mod broken;
 mod certs;
 mod cluster;
 mod converge;
@@ -53,6 +54,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         adopt::tests(),
         certs::tests(),
         replicas::tests(),
+        broken::tests(),
         steady::tests(),
         traces::tests(),
         faults::tests(),
