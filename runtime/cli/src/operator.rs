@@ -101,7 +101,7 @@ pub struct Args {
     #[arg(long, env = "WEIR_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
     /// What is logged: a level, or levels by target such as `warn,weir_operator=debug`.
-    #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "FILTER", default_value = "info")]
+    #[arg(long, env = "WEIR_LOG_LEVEL", value_name = "FILTER", default_value = "info,kube_client=off,kube_runtime=off")]
     log_level: String,
     /// Collector of traces, OTLP over HTTP, such as http://collector:4318; none are made without it.
     #[arg(long, env = "WEIR_OTLP_ENDPOINT", value_name = "URL")]

@@ -48,6 +48,8 @@ pub struct Remembered {
     /// Digest of the answer to the last apply, by child.
     answers: BTreeMap<(ChildKind, String), String>,
     repairs: BTreeMap<(ChildKind, String), Repairs>,
+    /// Children that admission changed on their way in.
+    altered: BTreeSet<(ChildKind, String)>,
     /// Digests of warnings that stand.
     said: BTreeSet<String>,
 }
@@ -85,9 +87,26 @@ impl Remembered {
         *repairs = Repairs { times, last: Instant::now() };
     }
 
+    /// Whether the answer to the last apply says something else than what was sent.
+    pub fn altered(&mut self, kind: ChildKind, name: &str, altered: bool) {
+        let child = (kind, name.to_owned());
+        if altered {
+            self.altered.insert(child);
+        } else {
+            self.altered.remove(&child);
+        }
+    }
+
+    /// Children that admission changed.
+    #[must_use]
+    pub fn alterations(&self) -> Vec<String> {
+        self.altered.iter().map(|(kind, name)| format!("{} {name}", kind.api().1)).collect()
+    }
+
     /// A child is gone.
     pub fn forget(&mut self, kind: ChildKind, name: &str) {
         let child = (kind, name.to_owned());
+        self.altered.remove(&child);
         self.answers.remove(&child);
         self.repairs.remove(&child);
     }

@@ -86,6 +86,12 @@ async fn changes(ns: Ns) {
     let changed = ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap();
     assert_eq!(env(&changed)["KONG_PROXY_ACCESS_LOG"], "/dev/null");
     assert_eq!(changed["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], 77);
+    ns.eventually(CONVERGED, "an event says so", async || {
+        let events = ns.list(api::EVENT, "").await?;
+        let said = |e: &Value| e["reason"] == "Altered" && e["message"].as_str().is_some_and(|m| m.contains("Deployment dataplane-gw"));
+        holds(events.iter().any(said), || format!("{:?}", events.iter().map(|e| e["reason"].clone()).collect::<Vec<_>>()))
+    })
+    .await;
     let deployments = async || audit.our_writes().await.into_iter().filter(|a| a.resource == "deployments").collect::<Vec<_>>();
     let writes = deployments().await;
     assert!(writes.len() <= 2, "what is changed in the request is the answer, not drift:\n{}", lines(&writes));

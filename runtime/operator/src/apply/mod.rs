@@ -95,6 +95,8 @@ impl Writer {
         let answer = answer.map_err(|error| Failure::new(kind, &name, Failed::of(&error), &error))?;
         self.metrics.wrote(kind.into(), Verb::Apply);
         remembered.answered(kind, &name, live::answer_digest(&body, &answer), repair);
+        // More than we sent is the server's defaults; another value of ours is admission's doing. It stays: we would fight for ever.
+        remembered.altered(kind, &name, !live::covers(&answer, &body));
         self.cache(kind, answer).map_err(|error| Failure::unreadable(kind, &name, &error))
     }
 

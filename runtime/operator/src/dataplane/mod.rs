@@ -156,6 +156,11 @@ fn publish(context: &Context, data_plane: &DataPlane, plan: &Plan<DataPlaneStatu
         let data = format!("{}: another manager keeps changing it; Weir repairs it less and less often", names.join(", "));
         events.push(Event::warning("Contended", "A child is changed again and again", data));
     }
+    let altered = remembered.alterations();
+    if !altered.is_empty() {
+        let data = format!("{}: an admission webhook or policy changed a value we sent; it is left as it is", altered.join(", "));
+        events.push(Event::warning("Altered", "Admission changed a child", data));
+    }
     let news = remembered.news(events);
     if !news.is_empty() {
         context.events.publish(&data_plane.object_ref(&()), news);
