@@ -67,7 +67,8 @@ fn changed(context: &Context, key: &Key) {
     users(context, Sort::TokenFree, key);
 }
 
-/// Kong's operator reports more than a pass reads: only that makes a difference.
+/// Kong's operator reports more than a pass reads: only that makes a difference. It is news and never an echo of ours, so that no wait after
+/// a failure holds it back.
 fn api_driven_changed(context: &Context, change: &Change<konnect_v2::KonnectExtension>) {
     let same = |a: &konnect_v2::KonnectExtension, b: &konnect_v2::KonnectExtension| {
         let (x, y) = (&a.metadata, &b.metadata);
@@ -75,7 +76,10 @@ fn api_driven_changed(context: &Context, change: &Change<konnect_v2::KonnectExte
     };
     match (&change.old, &change.new) {
         (Some(old), Some(new)) if same(old, new) => {}
-        (_, _) => users(context, Sort::ApiDriven, &change.key),
+        (_, _) => {
+            let users = context.users.of(&Named { sort: Sort::ApiDriven, key: change.key.clone() });
+            users.into_iter().for_each(|user| context.data_planes.queue.now(Key::new(user.namespace, user.name)));
+        }
     }
     namesakes(context, Sort::TokenFree, change);
 }
