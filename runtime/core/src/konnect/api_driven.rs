@@ -114,7 +114,7 @@ impl About<'_> {
     /// Konnect's API gives URLs; a host name is what Kong takes.
     fn host(self, field: &str, endpoint: &str) -> Result<String, Unusable> {
         let host = endpoint.strip_prefix("https://").unwrap_or(endpoint);
-        if names::is_dns_subdomain(host) {
+        if names::is_dns_subdomain(host) && host.split('.').all(names::is_dns_label) {
             return Ok(host.to_owned());
         }
         Err(self.invalid(field, endpoint, "a host name is expected, after https:// or alone, without port and path"))

@@ -35,7 +35,7 @@ pub fn token_free(extension: &KonnectExtension) -> Result<Facts, Unusable> {
         return Err(invalid("spec.controlPlaneRegion", "a region is a DNS label such as `us` or `eu`"));
     }
     let host = spec.server_hostname.as_deref().unwrap_or("konghq.com");
-    if !names::is_dns_subdomain(host) {
+    if !names::is_dns_subdomain(host) || !host.split('.').all(names::is_dns_label) {
         return Err(invalid("spec.serverHostname", "use a host name without scheme and port"));
     }
     let cluster_type = annotation(extension, keys::CLUSTER_TYPE)
