@@ -1,4 +1,4 @@
-//! A directory is a case: `tests/cases/<kind>/<name>/{case.yaml, input/, observed/, expected.yaml}`.
+//! A directory is a case: `tests/cases/<kind>/<name>/{case.yaml, input/, observed/, expected.yaml}`, and the artifacts that it names.
 //!
 //! `case.yaml` (kind PolicyTest) says what the case is for and asserts it; `expected.yaml` is the whole output, written by
 //! `cargo xtask test --bless` and read by a person in review. A digest of a guest never stands in a case: it is replaced by its name.
@@ -19,7 +19,7 @@ use weir_cli::{
 };
 use weir_core::{
     live,
-    policy::{ConflictResolution, KonnectEnv, Policy, PolicyError, Slot, SlotName},
+    policy::{ConflictResolution, KonnectEnv, PluginPackaging, Policy, PolicyError, Slot, SlotName},
 };
 use weir_host::wasm::{Builtin, Limits, WasmSlot};
 
@@ -74,6 +74,11 @@ struct Metadata {
 struct Given {
     now: Option<String>,
     validate_images: Option<bool>,
+    /// What `spec.image` of installations leads to: by reference, paths in the case's directory.
+    #[serde(default)]
+    artifacts: BTreeMap<String, PathBuf>,
+    #[serde(default)]
+    allow_cross_namespace_plugins: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -131,7 +136,7 @@ struct ExpectCondition {
     status: String,
     reason: Option<String>,
     message: Option<String>,
-    /// Name of the DataPlane; the first one when absent.
+    /// Name of the DataPlane or installation; the first one when absent.
     object: Option<String>,
 }
 
@@ -168,7 +173,7 @@ fn run(dir: &Path) -> Result<(), String> {
         None => manifests(dir, &case, &mut failures)?,
         Some(SlotName::KonnectEnv) => question::<KonnectEnv>(dir, &case, &mut failures)?,
         Some(SlotName::ConflictResolution) => question::<ConflictResolution>(dir, &case, &mut failures)?,
-        Some(SlotName::PluginPackaging) => return Err("no built-in policy serves plugin-packaging yet".into()),
+        Some(SlotName::PluginPackaging) => question::<PluginPackaging>(dir, &case, &mut failures)?,
     };
     snapshot(dir, &output, &mut failures);
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
@@ -199,6 +204,12 @@ fn plan_args(dir: &Path, case: &Case) -> args::Plan {
     }
     if let Some(validate) = case.given.validate_images {
         line.extend(["--validate-images".into(), validate.to_string()]);
+    }
+    for (reference, path) in &case.given.artifacts {
+        line.extend(["--artifact".into(), format!("{reference}={}", dir.join(path).display())]);
+    }
+    if case.given.allow_cross_namespace_plugins {
+        line.push("--allow-cross-namespace-plugins".into());
     }
     let args::Command::Plan(args) = args::Cli::try_parse_from(line).unwrap().command else { panic!("not a plan") };
     args::Plan { output: Output::Json, ..*args }
@@ -232,7 +243,7 @@ fn manifests(dir: &Path, case: &Case, failures: &mut Vec<String>) -> Result<Valu
 /// Replaces digests of components by the source's name, so that a rebuilt guest changes no case.
 fn without_digests(output: Value, policies: &weir_core::policy::Policies) -> Value {
     let mut text = output.to_string();
-    for identity in [policies.konnect_env.identity(), policies.conflict_resolution.identity()] {
+    for identity in [policies.konnect_env.identity(), policies.conflict_resolution.identity(), policies.plugin_packaging.identity()] {
         text = text.replace(&identity.digest, &format!("sha256:<{}>", identity.source));
     }
     let mut value: Value = serde_json::from_str(&text).unwrap();

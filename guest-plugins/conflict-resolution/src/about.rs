@@ -9,6 +9,8 @@ use weir_policy_sdk::{
 const MAX_NAMED: usize = 5;
 /// Longest name in a message, bytes.
 const MAX_NAME: usize = 120;
+/// Longest name of a namespace, bytes.
+const MAX_NAMESPACE: usize = 63;
 
 /// The field that a finding is about.
 pub(crate) fn path(conflict: &Conflict) -> String {
@@ -84,7 +86,32 @@ pub(crate) fn unknown_kind(conflict: &Conflict) -> String {
     )
 }
 
+/// Message of rule sameNamespace about claims that it leaves out.
+pub(crate) fn elsewhere<'a>(conflict: &Conflict, namespace: &str, claims: impl Iterator<Item = &'a Claim>) -> String {
+    format!(
+        "{}: the rule of this policy is sameNamespace: only claims from namespace {} are kept{}",
+        subject(conflict),
+        cut(namespace, MAX_NAMESPACE),
+        left_out(claims),
+    )
+}
+
+/// Message of rule sameNamespace when it would leave out everybody.
+pub(crate) fn all_elsewhere(conflict: &Conflict, namespace: &str) -> String {
+    format!(
+        "{} is claimed by {}, none of them in its namespace {} as rule sameNamespace wants: create the installation in their \
+         namespaces, or change pluginInstallations in the settings",
+        subject(conflict),
+        list(conflict.claims.iter()),
+        cut(namespace, MAX_NAMESPACE),
+    )
+}
+
 fn path_for_message(conflict: &Conflict) -> String {
+    // One rule serves all installations: the setting has no entry for a single one.
+    if conflict.kind == SubjectKind::PluginInstallation {
+        return "pluginInstallations".to_owned();
+    }
     cut(&path(conflict), MAX_NAME)
 }
 

@@ -13,7 +13,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) claim: &'a Claim,
 }
 
-fn all(conflict: &Conflict) -> impl Iterator<Item = Choice<'_>> {
+/// Every claim, in the order of the question.
+pub(crate) fn all(conflict: &Conflict) -> impl Iterator<Item = Choice<'_>> {
     (0..).zip(&conflict.claims).map(|(index, claim)| Choice { index, claim })
 }
 

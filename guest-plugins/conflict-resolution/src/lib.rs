@@ -5,8 +5,9 @@
 //! | a variable | the user's claim wins; without one, the strongest origin (policy, generated, default) |
 //! | `KONG_PLUGINS`, `KONG_LUA_PACKAGE_PATH` | the claims are merged without duplicates, the user's entries first |
 //! | a volume, a mount path | as a variable |
-//! | a plugin's name, an installation | the oldest claim wins |
+//! | a plugin's name | the oldest claim wins |
 //! | a bundled plugin's name | the installation wins, with a warning |
+//! | an installation | all gateways that claim it share it |
 //! | anything else | hold |
 //!
 //! Every decision that leaves a claim out says so in a finding. Findings name parties, never values: a value may be a secret that
@@ -14,6 +15,7 @@
 
 mod about;
 mod choose;
+mod installations;
 mod instant;
 mod merge;
 mod settings;
@@ -21,14 +23,14 @@ mod settings;
 mod tests;
 
 use weir_policy_sdk::{
-    ConflictResolution, Finding, Policy, Refusal, Severity,
+    ConflictResolution, Context, Finding, Policy, Refusal, Severity,
     conflict_resolution::{Answer, Conflict, Input, Origin, Resolution, SubjectKind, Verdict, resolution},
     finding,
 };
 
 use about::{path, subject};
 use choose::{Choice, index_of, oldest, others, strongest_not};
-pub use settings::{Rule, SCHEMA, Settings};
+pub use settings::{InstallationRule, Rule, SCHEMA, Settings};
 
 /// The policy.
 #[derive(Debug, Clone, Copy)]
@@ -48,14 +50,17 @@ impl Policy for DefaultPolicy {
 
 impl ConflictResolution for DefaultPolicy {
     fn evaluate(input: Input, settings: Settings) -> Result<Answer, Refusal> {
-        let resolutions = input.conflicts.iter().map(|conflict| resolve(conflict, &settings)).collect();
+        let resolutions = input.conflicts.iter().map(|conflict| resolve(conflict, &input.context, &settings)).collect();
         Ok(Answer { resolutions, extensions: Vec::new() })
     }
 }
 
 /// Resolves one conflict; for policies that decide some conflicts themselves.
 #[must_use]
-pub fn resolve(conflict: &Conflict, settings: &Settings) -> Resolution {
+pub fn resolve(conflict: &Conflict, context: &Context, settings: &Settings) -> Resolution {
+    if conflict.kind == SubjectKind::PluginInstallation {
+        return installations::resolve(conflict, &context.object.namespace, settings.plugin_installations);
+    }
     let Some(rule) = settings.rule(conflict) else {
         return resolution(Verdict::Hold(about::unknown_kind(conflict)), Vec::new());
     };

@@ -36,6 +36,23 @@ pub enum Rule {
     Hold,
 }
 
+/// How a conflict about an installation ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum InstallationRule {
+    /// Every gateway that claims it has it.
+    #[default]
+    Shared,
+    /// The gateway whose claim is the oldest has it alone; between equals the first by name.
+    FirstOwner,
+    /// The gateways of the installation's own namespace have it.
+    SameNamespace,
+    /// None has it: somebody has to change something.
+    Reject,
+    /// None yet: the last accepted answer stays.
+    Hold,
+}
+
 /// The settings document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -52,12 +69,12 @@ pub struct Settings {
     pub plugin_names: Option<Rule>,
     /// For names of bundled plugins; `keepUser`: the installation.
     pub bundled_plugins: Option<Rule>,
-    /// For installations claimed by several gateways; `keepOldest`.
-    pub plugin_installations: Option<Rule>,
+    /// For installations claimed by several gateways.
+    pub plugin_installations: InstallationRule,
 }
 
 impl Settings {
-    /// The rule for a conflict; none for a kind that has none.
+    /// The rule for a conflict; none for an unknown kind and for an installation, which has an [`InstallationRule`].
     #[must_use]
     pub fn rule(&self, conflict: &Conflict) -> Option<Rule> {
         let default = self.default.unwrap_or(Rule::KeepUser);
@@ -67,8 +84,7 @@ impl Settings {
             SubjectKind::VolumeMount => Some(self.mounts.unwrap_or(default)),
             SubjectKind::PluginName => Some(self.plugin_names.unwrap_or(Rule::KeepOldest)),
             SubjectKind::BundledPlugin => Some(self.bundled_plugins.unwrap_or(Rule::KeepUser)),
-            SubjectKind::PluginInstallation => Some(self.plugin_installations.unwrap_or(Rule::KeepOldest)),
-            SubjectKind::Other(_) => None,
+            SubjectKind::PluginInstallation | SubjectKind::Other(_) => None,
         }
     }
 
@@ -91,7 +107,6 @@ impl Settings {
             ("mounts", self.mounts),
             ("pluginNames", self.plugin_names),
             ("bundledPlugins", self.bundled_plugins),
-            ("pluginInstallations", self.plugin_installations),
         ] {
             if rule == Some(Rule::Merge) {
                 findings.push(finding(Severity::Error, "IllegalRule", field, "merge is only possible for entries of env"));

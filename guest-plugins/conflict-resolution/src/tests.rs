@@ -8,6 +8,7 @@ use weir_policy_sdk::{
 
 use super::*;
 
+mod installations;
 mod merging;
 
 fn conflict(kind: SubjectKind, subject: &str, claims: Vec<Claim>) -> Conflict {
@@ -18,8 +19,13 @@ fn settings(document: &str) -> Settings {
     parse_settings::<DefaultPolicy>(document).unwrap().0
 }
 
+/// Resolves for DataPlane `demo/gateway`.
+fn with_settings(conflict: &Conflict, settings: &Settings) -> Resolution {
+    resolve(conflict, &sample::context(), settings)
+}
+
 fn defaults(conflict: &Conflict) -> Resolution {
-    resolve(conflict, &Settings::default())
+    with_settings(conflict, &Settings::default())
 }
 
 fn user(value: &str) -> Claim {
@@ -83,18 +89,12 @@ fn volumes_and_mounts_keep_the_user_with_a_warning() {
 }
 
 #[test]
-fn the_oldest_plugin_and_the_oldest_gateway_win() {
-    for kind in [SubjectKind::PluginName, SubjectKind::PluginInstallation] {
-        let claims = vec![
-            since("ns/unknown", None),
-            since("ns/late", Some("2026-02-01T00:00:00Z")),
-            since("ns/early", Some("2026-01-01T00:00:00Z")),
-        ];
-        let it = defaults(&conflict(kind, "ns/x", claims));
-        assert_eq!(it.verdict, Verdict::Keep(2));
-        assert_eq!(about(&it).1, "OldestKept");
-        assert!(it.findings[0].message.ends_with("not ns/unknown (user), ns/late (user)"), "{}", it.findings[0].message);
-    }
+fn the_oldest_plugin_wins() {
+    let claims =
+        vec![since("ns/unknown", None), since("ns/late", Some("2026-02-01T00:00:00Z")), since("ns/early", Some("2026-01-01T00:00:00Z"))];
+    let it = defaults(&conflict(SubjectKind::PluginName, "x", claims));
+    assert_eq!((it.verdict.clone(), about(&it)), (Verdict::Keep(2), (Severity::Warning, "OldestKept", "plugins.x")));
+    assert!(it.findings[0].message.ends_with("not ns/unknown (user), ns/late (user)"), "{}", it.findings[0].message);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn unknown_kinds_wait() {
 fn settings_change_each_kind() {
     let claims = || vec![user("a"), generated("b"), default("c")];
     let rules = r#"{"default": "keepGenerated", "volumes": "hold", "mounts": "reject", "pluginNames": "keepUser", "bundledPlugins": "keepGenerated", "pluginInstallations": "hold"}"#;
-    let at = |kind| resolve(&conflict(kind, "x", claims()), &settings(rules)).verdict;
+    let at = |kind| with_settings(&conflict(kind, "x", claims()), &settings(rules)).verdict;
     assert_eq!(at(SubjectKind::EnvVar), Verdict::Keep(1));
     assert!(matches!(at(SubjectKind::Volume), Verdict::Hold(_)));
     assert!(matches!(at(SubjectKind::VolumeMount), Verdict::Reject(_)));
@@ -136,7 +136,7 @@ fn settings_change_each_kind() {
 #[test]
 fn the_default_rule_serves_volumes_and_mounts_too() {
     for kind in [SubjectKind::Volume, SubjectKind::VolumeMount] {
-        let it = resolve(&conflict(kind, "x", vec![user("a"), default("b")]), &settings(r#"{"default": "keepGenerated"}"#));
+        let it = with_settings(&conflict(kind, "x", vec![user("a"), default("b")]), &settings(r#"{"default": "keepGenerated"}"#));
         assert_eq!((it.verdict.clone(), about(&it).1), (Verdict::Keep(1), "UserOverruled"));
     }
 }
@@ -144,7 +144,7 @@ fn the_default_rule_serves_volumes_and_mounts_too() {
 #[test]
 fn the_exact_name_comes_before_the_longest_prefix() {
     let settings = settings(r#"{"default": "hold", "env": {"*": "keepUser", "KONG_*": "reject", "KONG_ROLE": "keepGenerated"}}"#);
-    let verdict = |name: &str| resolve(&conflict(SubjectKind::EnvVar, name, vec![user("a"), default("b")]), &settings).verdict;
+    let verdict = |name: &str| with_settings(&conflict(SubjectKind::EnvVar, name, vec![user("a"), default("b")]), &settings).verdict;
     assert_eq!(verdict("KONG_ROLE"), Verdict::Keep(1));
     assert!(matches!(verdict("KONG_ROLES"), Verdict::Reject(_)));
     assert!(matches!(verdict("KONG_PLUGINS"), Verdict::Reject(_)), "a prefix comes before the built-in merge");
@@ -153,7 +153,7 @@ fn the_exact_name_comes_before_the_longest_prefix() {
 
 #[test]
 fn rejections_say_who_and_what_to_change() {
-    let it = resolve(
+    let it = with_settings(
         &conflict(SubjectKind::EnvVar, "KONG_ROLE", vec![user("a"), policy("b")]),
         &settings(r#"{"env": {"KONG_ROLE": "reject"}}"#),
     );
@@ -167,10 +167,10 @@ fn messages_stay_within_the_hosts_limits() {
     let name = "é".repeat(5000);
     let claims = vec![sample::claim(Origin::User, &name, ""); 40];
     for rule in ["keepUser", "reject", "hold"] {
-        let it = resolve(&conflict(SubjectKind::Volume, &name, claims.clone()), &settings(&format!(r#"{{"volumes": "{rule}"}}"#)));
+        let it = with_settings(&conflict(SubjectKind::Volume, &name, claims.clone()), &settings(&format!(r#"{{"volumes": "{rule}"}}"#)));
         let message = match &it.verdict {
             Verdict::Reject(message) | Verdict::Hold(message) => message,
-            Verdict::Keep(_) | Verdict::Merge(_) | Verdict::Other(_) => &it.findings[0].message,
+            Verdict::Keep(_) | Verdict::KeepSome(_) | Verdict::Merge(_) | Verdict::Other(_) => &it.findings[0].message,
         };
         assert!(message.len() <= 1024, "{rule}: {}", message.len());
         assert!(it.findings.iter().all(|f| f.path.len() <= 512));

@@ -11,6 +11,9 @@ pub use wit::{Answer, Claim, ClaimValue, Conflict, Input, Origin, Resolution, Su
 pub trait ConflictResolution: Policy {
     /// One resolution for each conflict, in the order of the input. Must depend on its arguments only.
     ///
+    /// One illegal verdict spoils the whole answer: [`Verdict::Merge`] is for variables whose claims are all text, and
+    /// [`Verdict::KeepSome`] for installations.
+    ///
     /// # Errors
     /// A refusal is about the whole question; for one conflict answer [`Verdict::Reject`] or [`Verdict::Hold`].
     fn evaluate(input: Input, settings: Self::Settings) -> Result<Answer, Refusal>;

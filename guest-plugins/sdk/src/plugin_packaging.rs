@@ -18,3 +18,29 @@ impl<P: PluginPackaging> wit::Guest for P {
         <P as PluginPackaging>::evaluate(input, settings_for_evaluate::<P>(&settings)?)
     }
 }
+
+/// A file of the artifact at a place below the plugin's folder.
+///
+/// ```
+/// use weir_policy_sdk::plugin_packaging::{placement, plugin};
+/// let it = plugin("my_plugin", vec![placement("src/handler.lua", "handler.lua"), placement("src/schema.lua", "schema.lua")]);
+/// assert_eq!(it.placements[0].target, "handler.lua");
+/// ```
+pub fn placement(source: impl Into<String>, target: impl Into<String>) -> Placement {
+    Placement { source: source.into(), target: target.into(), extensions: Vec::new() }
+}
+
+/// A plugin without version and priority.
+pub fn plugin(name: impl Into<String>, placements: Vec<Placement>) -> Plugin {
+    Plugin { name: name.into(), version: None, priority: None, placements, extensions: Vec::new() }
+}
+
+/// The answer that only says which plugins there are.
+///
+/// ```
+/// assert_eq!(weir_policy_sdk::plugin_packaging::answer(Vec::new()).lua_package_path, None);
+/// ```
+#[must_use]
+pub fn answer(plugins: Vec<Plugin>) -> Answer {
+    Answer { plugins, lua_package_path: None, env: Vec::new(), findings: Vec::new(), extensions: Vec::new() }
+}

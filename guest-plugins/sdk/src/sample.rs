@@ -4,6 +4,7 @@ use crate::{
     Context, ObjectMeta,
     conflict_resolution::{Claim, ClaimValue, Origin},
     konnect_env::{Certificate, ClusterType, Endpoints, Input},
+    plugin_packaging,
 };
 
 /// A DataPlane `demo/gateway` of a cluster `test`.
@@ -66,3 +67,40 @@ pub fn konnect_env() -> Input {
 pub fn claim(origin: Origin, who: &str, value: &str) -> Claim {
     Claim { who: who.into(), since: None, origin, value: ClaimValue::Text(value.into()), extensions: Vec::new() }
 }
+
+/// An artifact `registry.example/plugin:1.0.0` with these files, fetched for a KongPluginInstallation `demo/plugin`.
+///
+/// ```
+/// use weir_policy_sdk::sample;
+/// let input = sample::plugin_packaging(vec![sample::file("handler.lua", "return {}")]);
+/// assert_eq!(input.files[0].size, 9);
+/// ```
+#[must_use]
+pub fn plugin_packaging(files: Vec<plugin_packaging::File>) -> plugin_packaging::Input {
+    let context = context();
+    let object = ObjectMeta { kind: "KongPluginInstallation".into(), name: "plugin".into(), ..context.object };
+    plugin_packaging::Input {
+        context: Context { object, ..context },
+        reference: "registry.example/plugin:1.0.0".into(),
+        digest: DIGEST.into(),
+        annotations: Vec::new(),
+        signers: Vec::new(),
+        files,
+        bundled: vec!["acl".into(), "rate-limiting".into()],
+        extensions: Vec::new(),
+    }
+}
+
+/// A file of an artifact; its digest is made up.
+#[must_use]
+pub fn file(path: &str, text: &str) -> plugin_packaging::File {
+    plugin_packaging::File {
+        path: path.into(),
+        size: text.len() as u64,
+        digest: DIGEST.into(),
+        text: Some(text.into()),
+        extensions: Vec::new(),
+    }
+}
+
+const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";

@@ -19,6 +19,8 @@ pub mod types {
     pub const POLICIES_APPLIED: &str = "PoliciesApplied";
     /// True while a change of the pods waits for its owner's word.
     pub const ROLLOUT_HELD: &str = "RolloutHeld";
+    /// Whether an installation's artifact is fetched, packaged and can be used.
+    pub const ACCEPTED: &str = "Accepted";
     /// Whether a DataPlane uses an extension, which then cannot go.
     pub const IN_USE: &str = "InUse";
 }
@@ -72,6 +74,16 @@ pub mod reasons {
     pub const TAKEOVER: &str = "Takeover";
     /// Kong's operator still runs: nothing of its children is touched.
     pub const KONG_OPERATOR_LIVE: &str = "KongOperatorLive";
+    /// The artifact is being fetched for the first time.
+    pub const PENDING: &str = "Pending";
+    /// The artifact cannot be fetched or used.
+    pub const FAILED: &str = "Failed";
+    /// A fetched artifact waits for its owner's word.
+    pub const AWAITING_APPROVAL: &str = "AwaitingApproval";
+    /// Every plugin is in the pods.
+    pub const INSTALLED: &str = "Installed";
+    /// A change that comes from elsewhere waits for the owner's word.
+    pub const FOREIGN_CHANGE: &str = "ForeignChange";
     /// A DataPlane names the extension.
     pub const IN_USE: &str = "InUse";
     /// Nobody names the extension.

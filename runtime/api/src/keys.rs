@@ -79,6 +79,24 @@ pub const CLUSTER_TYPE: &str = "weir.dev/cluster-type";
 pub const KONNECT_CERTIFICATE_DIGEST: &str = "weir.dev/konnect-certificate-digest";
 /// Annotation on a certificate Secret: marks the issue the certificate belongs to; a new value asks for a new certificate.
 pub const RENEWAL: &str = "weir.dev/renewal";
+/// Annotation: name of the plugin in an artifact, on the installation or on the artifact; a Kubernetes name cannot have `_`.
+pub const PLUGIN_NAME: &str = "weir.dev/plugin-name";
+/// Annotation on an installation with [`ROLLOUT`] `Manual`: the manifest digest that may be installed.
+pub const APPROVED_DIGEST: &str = "weir.dev/approved-digest";
+/// Annotation on an installation: how often a tag is looked up again, for example `10m`. Left out: never.
+pub const RESYNC: &str = "weir.dev/resync";
+/// Annotation on an installation: the DataPlanes that name it, since when, and whether they may use it.
+pub const CLAIMS: &str = "weir.dev/claims";
+/// Annotation on an installation, for machines: image, digest, plugins and versions in force.
+pub const ARTIFACT: &str = "weir.dev/artifact";
+/// Annotation on a DataPlane, for machines: per plugin whether it is fetched, configured and rolled out, with digest and version.
+pub const PLUGINS: &str = "weir.dev/plugins";
+/// Label on ConfigMaps with plugin content: the first 32 digits of its hash.
+pub const PLUGIN_CONTENT: &str = "weir.dev/plugin-content";
+/// Annotation on a Deployment: generation of the DataPlane that its pod template was last rendered for.
+pub const ROLLED_GENERATION: &str = "weir.dev/rolled-generation";
+/// Annotation on a Deployment whose owner holds changes: version of the operator that rendered its pod template.
+pub const OPERATOR_VERSION: &str = "weir.dev/operator-version";
 
 #[cfg(test)]
 mod tests {
@@ -115,6 +133,15 @@ mod tests {
             CLUSTER_TYPE,
             KONNECT_CERTIFICATE_DIGEST,
             RENEWAL,
+            PLUGIN_NAME,
+            APPROVED_DIGEST,
+            RESYNC,
+            CLAIMS,
+            ARTIFACT,
+            PLUGINS,
+            PLUGIN_CONTENT,
+            ROLLED_GENERATION,
+            OPERATOR_VERSION,
         ] {
             assert!(names::is_label_key(key), "{key}");
         }

@@ -48,6 +48,7 @@ Exit codes (the highest wins):
 
 Examples:
   weir plan -f manifests/
+  weir plan -f gateway.yaml --artifact registry.example/plugins/myheader:1.0=./myheader
   weir plan -f gateway.yaml --policy konnect-env=target/guests/konnect-env.wasm -o json
   kubectl get dataplanes -A -o yaml | weir plan -f -";
 
@@ -66,6 +67,13 @@ pub struct Plan {
     /// Observed state: live objects, their children and their status, as `kubectl get -o yaml` prints them.
     #[arg(long, value_name = "DIR")]
     pub observed: Option<PathBuf>,
+    /// Artifact of a KongPluginInstallation: what `spec.image` names, as a directory of the plugin's files, an OCI image layout (directory or
+    /// tar), or a tar archive. Repeatable. An installation without one is planned as if its image were still being fetched.
+    #[arg(long = "artifact", value_name = "REF=DIR|LAYOUT|TAR", value_parser = artifact)]
+    pub artifacts: Vec<(String, PathBuf)>,
+    /// Let DataPlanes use installations of other namespaces without a ReferenceGrant, as Kong's operator does.
+    #[arg(long, env = "WEIR_ALLOW_CROSS_NAMESPACE_PLUGINS")]
+    pub allow_cross_namespace_plugins: bool,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
     pub output: Output,
@@ -121,6 +129,14 @@ pub(crate) fn slot_file(text: &str) -> Result<(SlotName, PathBuf), String> {
         return Err("the file is missing after `=`".into());
     }
     Ok((slot, file.into()))
+}
+
+/// The path follows the last `=`: neither a reference nor a usual path has one.
+fn artifact(text: &str) -> Result<(String, PathBuf), String> {
+    match text.rsplit_once('=') {
+        Some((reference, path)) if !reference.is_empty() && !path.is_empty() => Ok((reference.to_owned(), path.into())),
+        Some(_) | None => Err("write REF=PATH, with the reference as spec.image has it".into()),
+    }
 }
 
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {

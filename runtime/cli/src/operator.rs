@@ -1,10 +1,14 @@
 //! `weir operator`: flags, environment and logs; the rest is `weir-operator`.
 
+#[cfg(test)]
+mod tests;
+
 use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use serde_json::json;
 use weir_core::{plan::KeyAlgorithm, policy::SlotName};
+use weir_host::oci::Proxies;
 use weir_operator::{Config, leader, telemetry};
 
 use crate::{
@@ -106,6 +110,23 @@ pub struct Args {
     /// Collector of traces, OTLP over HTTP, such as http://collector:4318; none are made without it.
     #[arg(long, env = "WEIR_OTLP_ENDPOINT", value_name = "URL")]
     otlp_endpoint: Option<String>,
+    /// Serve KongPluginInstallations.
+    #[arg(long, env = "WEIR_ENABLE_PLUGIN_INSTALLATIONS", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    enable_plugin_installations: bool,
+    /// Let a DataPlane use installations of any namespace, without a ReferenceGrant.
+    #[arg(long, env = "WEIR_ALLOW_CROSS_NAMESPACE_PLUGINS", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, default_missing_value = "true")]
+    allow_cross_namespace_plugins: bool,
+    /// Registry of plugins that is spoken to in plain HTTP. Repeatable.
+    #[arg(long = "insecure-registry", env = "WEIR_INSECURE_REGISTRY", value_name = "HOST[:PORT]", value_delimiter = ',')]
+    insecure_registries: Vec<String>,
+    /// PEM file with CAs of registries, trusted beside the system's. Repeatable.
+    #[arg(long = "registry-ca", env = "WEIR_REGISTRY_CA", value_name = "FILE", value_delimiter = ',')]
+    registry_cas: Vec<PathBuf>,
+    /// Pull plugins from this registry, or from what is below this path of one, only. Repeatable; everything is allowed by default. A
+    /// registry on the operator's own loopback has to be named here, or as insecure.
+    #[arg(long, env = "WEIR_ALLOWED_REGISTRIES", value_name = "PREFIX", value_delimiter = ',')]
+    allowed_registries: Vec<String>,
     /// For tests: a file with seconds that are added to the clock.
     #[arg(long, env = "WEIR_CLOCK_OFFSET_FILE", value_name = "FILE", hide = true)]
     clock_offset_file: Option<PathBuf>,
@@ -210,8 +231,25 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         probes_address: args.health_probe_bind_address.clone(),
         leader: args.leader_elect.then_some(leader),
         concurrency: usize::from(args.max_concurrent_reconciles),
+        plugin_installations: args.enable_plugin_installations,
+        cross_namespace_plugins: args.allow_cross_namespace_plugins,
+        insecure_registries: given(&args.insecure_registries),
+        registry_cas: args.registry_cas.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect(),
+        allowed_registries: given(&args.allowed_registries),
+        proxies: proxies(|name| std::env::var(name).ok()),
         clock_offset_file: args.clock_offset_file.clone(),
     })
+}
+
+/// An environment variable that is empty gives one empty value.
+fn given(values: &[String]) -> Vec<String> {
+    values.iter().filter(|value| !value.is_empty()).cloned().collect()
+}
+
+/// The proxies that every program takes from its environment, in lower or upper case.
+fn proxies(variable: impl Fn(&str) -> Option<String>) -> Proxies {
+    let either = |name: &str| variable(&name.to_lowercase()).or_else(|| variable(name)).filter(|value| !value.is_empty());
+    Proxies { https: either("HTTPS_PROXY"), http: either("HTTP_PROXY"), no_proxy: either("NO_PROXY") }
 }
 
 /// The pod's name, else the host's; with a random part, since two processes of one name (pods on the host's network) are two candidates.
@@ -253,6 +291,11 @@ fn print(args: &Args) -> serde_json::Value {
         "log-format": args.log_format.to_possible_value().map(|v| v.get_name().to_owned()),
         "log-level": args.log_level,
         "otlp-endpoint": args.otlp_endpoint,
+        "enable-plugin-installations": args.enable_plugin_installations,
+        "allow-cross-namespace-plugins": args.allow_cross_namespace_plugins,
+        "insecure-registry": args.insecure_registries,
+        "registry-ca": args.registry_cas,
+        "allowed-registries": args.allowed_registries,
         "clock-offset-file": args.clock_offset_file,
     })
 }
@@ -261,46 +304,4 @@ fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no duration: write for example 15s, 30m or 87600h");
     let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(signed).map_err(|_| wrong())
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-    use crate::args::{Cli, Command};
-
-    fn parse(more: &[&str]) -> Box<Args> {
-        let cli = Cli::parse_from(["weir", "operator"].iter().chain(more));
-        let Command::Operator(args) = cli.command else { panic!("not the operator") };
-        args
-    }
-
-    #[test]
-    fn every_flag_is_an_environment_variable_and_is_printed() {
-        let cli = <Cli as clap::CommandFactory>::command();
-        let operator = cli.find_subcommand("operator").unwrap();
-        let printed = print(&parse(&[]));
-        for arg in operator.get_arguments().filter(|a| !["help", "version", "print-config"].contains(&a.get_id().as_str())) {
-            let Some(flag) = arg.get_long().filter(|f| *f != "print-config") else { continue };
-            let variable = format!("WEIR_{}", flag.replace('-', "_").to_uppercase());
-            assert_eq!(arg.get_env().and_then(|v| v.to_str()), Some(variable.as_str()), "{flag}");
-            assert!(printed.get(flag).is_some(), "{flag}");
-        }
-    }
-
-    #[test]
-    fn durations_are_as_kubernetes_writes_them() {
-        assert_eq!(duration("87600h"), Ok(Duration::from_secs(87_600 * 3_600)));
-        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
-        assert!(duration("-1s").is_err() && duration("soon").is_err());
-    }
-
-    #[test]
-    fn a_margin_that_eats_the_lifetime_is_refused() {
-        assert!(config(&parse(&["--cert-ttl", "1h", "--cert-expiration-margin", "1h"])).is_err());
-        let config = config(&parse(&["--watch-namespace", "a", "--watch-namespace", "b", "--leader-elect", "false"])).unwrap();
-        assert_eq!(config.watch_namespaces, ["a", "b"]);
-        assert!(config.leader.is_none());
-    }
 }

@@ -15,4 +15,5 @@ pub mod konnect_extension;
 pub mod live;
 pub mod names;
 pub mod plan;
+pub mod plugin_installation;
 pub mod policy;

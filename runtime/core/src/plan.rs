@@ -1,9 +1,12 @@
 //! What a pass wants done: closed enums that the shell carries out exhaustively. Kind-independent.
 
 use k8s_openapi::api::{
-    apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service, policy::v1::PodDisruptionBudget,
+    apps::v1::Deployment,
+    autoscaling::v2::HorizontalPodAutoscaler,
+    core::v1::{ConfigMap, Service},
+    policy::v1::PodDisruptionBudget,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_api::keys;
@@ -27,6 +30,8 @@ pub enum Object {
     PodDisruptionBudget(Box<PodDisruptionBudget>),
     /// cert-manager.io/v1 Certificate; its CRD is foreign and optional, so it has no type here.
     Certificate(Box<ForeignObject>),
+    /// v1 ConfigMap: content of a plugin installation. Immutable, and named by the hash of its content.
+    ConfigMap(Box<ConfigMap>),
 }
 
 /// An object of a kind this project has no type for.
@@ -53,6 +58,8 @@ pub enum ChildKind {
     PodDisruptionBudget,
     /// cert-manager.io/v1 Certificate.
     Certificate,
+    /// v1 ConfigMap.
+    ConfigMap,
 }
 
 impl ChildKind {
@@ -66,6 +73,7 @@ impl ChildKind {
             Self::HorizontalPodAutoscaler => ("autoscaling/v2", "HorizontalPodAutoscaler"),
             Self::PodDisruptionBudget => ("policy/v1", "PodDisruptionBudget"),
             Self::Certificate => ("cert-manager.io/v1", "Certificate"),
+            Self::ConfigMap => ("v1", "ConfigMap"),
         }
     }
 }
@@ -80,6 +88,7 @@ impl Object {
             Self::HorizontalPodAutoscaler(_) => ChildKind::HorizontalPodAutoscaler,
             Self::PodDisruptionBudget(_) => ChildKind::PodDisruptionBudget,
             Self::Certificate(_) => ChildKind::Certificate,
+            Self::ConfigMap(_) => ChildKind::ConfigMap,
         }
     }
 
@@ -92,6 +101,7 @@ impl Object {
             Self::HorizontalPodAutoscaler(o) => &o.metadata,
             Self::PodDisruptionBudget(o) => &o.metadata,
             Self::Certificate(o) => &o.metadata,
+            Self::ConfigMap(o) => &o.metadata,
         }
     }
 
@@ -103,6 +113,7 @@ impl Object {
             Self::HorizontalPodAutoscaler(o) => &mut o.metadata,
             Self::PodDisruptionBudget(o) => &mut o.metadata,
             Self::Certificate(o) => &mut o.metadata,
+            Self::ConfigMap(o) => &mut o.metadata,
         }
     }
 
@@ -115,6 +126,7 @@ impl Object {
             Self::HorizontalPodAutoscaler(o) => hash::digest_json(o),
             Self::PodDisruptionBudget(o) => hash::digest_json(o),
             Self::Certificate(o) => hash::digest_json(&(&o.metadata, &o.spec)),
+            Self::ConfigMap(o) => hash::digest_json(o),
         }
     }
 
@@ -130,6 +142,7 @@ impl Object {
             Self::Certificate(o) => {
                 serde_json::to_value(&o.metadata).map(|metadata| serde_json::json!({"metadata": metadata, "spec": o.spec}))
             }
+            Self::ConfigMap(o) => serde_json::to_value(o),
         };
         // Kubernetes types always serialise; the fallback only keeps this function total.
         let mut body = body.unwrap_or(Value::Null);
@@ -184,6 +197,23 @@ pub struct Target {
     pub uid: String,
 }
 
+/// A set of ConfigMaps with the content of a plugin installation, to stand in the namespace of a DataPlane that mounts it. The shell copies
+/// it from the installation's own set, or from any other set of that content: bytes never enter a DataPlane's pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContentRequest {
+    /// Where the set has to stand.
+    pub namespace: String,
+    /// Hash of the content.
+    pub hash: String,
+    /// Number of ConfigMaps.
+    pub maps: usize,
+    /// Namespace and name of the installation whose own set has the content.
+    pub installation: (String, String),
+    /// The DataPlane, which becomes one of the owners: a plain one, so that the set lives as long as anybody uses it.
+    pub owner: OwnerReference,
+}
+
 /// One effect, in the order it has to happen.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
@@ -196,6 +226,15 @@ pub enum Change {
     },
     /// Make a certificate and store it in a Secret.
     MintCertificate(Box<CertificateRequest>),
+    /// See to it that a set of plugin content is there and has this owner. Comes before the Deployment that mounts it.
+    ProvideContent(Box<ContentRequest>),
+    /// Take this owner off a ConfigMap of plugin content; without any owner left it is deleted.
+    ReleaseContent {
+        /// The ConfigMap.
+        target: Target,
+        /// UID of the owner that does not use it any more.
+        owner: String,
+    },
     /// Delete a child that is ours and not wanted.
     Delete(Target),
     /// Hand another manager's entries in `metadata.managedFields` of a child to ours, and strip the finalizer that Kong's operator leaves.
@@ -332,6 +371,8 @@ pub enum HeldPart {
     AdminService,
     /// The ingress Service.
     IngressService,
+    /// One plugin: its last content stays in the pods, or it is not in them.
+    Plugin,
     /// The autoscaler.
     Autoscaler,
     /// The disruption budget.

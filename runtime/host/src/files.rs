@@ -77,9 +77,6 @@ pub enum Error {
         /// What it says.
         findings: Vec<Finding>,
     },
-    /// Settings for a slot without a built-in policy.
-    #[error("--settings {0}: no built-in policy serves this slot yet; name one with --policy")]
-    NoBuiltin(SlotName),
     /// A component inside this binary does not load.
     #[error("the built-in {slot} policy does not load: {error}")]
     Builtin {
@@ -102,13 +99,11 @@ impl Files {
     /// Unreadable files, settings that are refused.
     pub fn load(&self, host: &Wasm, limits: Limits) -> Result<Loaded, Error> {
         let mut loader = Loader { host, limits, files: self, unusable: Vec::new() };
-        let policies = Policies { konnect_env: loader.slot::<KonnectEnv>()?, conflict_resolution: loader.slot::<ConflictResolution>()? };
-        // Nothing asks this slot yet; a file given for it is still checked.
-        if let Some(path) = self.policies.get(&SlotName::PluginPackaging) {
-            loader.file::<PluginPackaging>(path)?;
-        } else if self.settings.contains_key(&SlotName::PluginPackaging) {
-            return Err(Error::NoBuiltin(SlotName::PluginPackaging));
-        }
+        let policies = Policies {
+            konnect_env: loader.slot::<KonnectEnv>()?,
+            conflict_resolution: loader.slot::<ConflictResolution>()?,
+            plugin_packaging: loader.slot::<PluginPackaging>()?,
+        };
         Ok(Loaded { policies, unusable: loader.unusable })
     }
 }

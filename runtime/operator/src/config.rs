@@ -51,6 +51,18 @@ pub struct Config {
     pub leader: Option<crate::leader::Config>,
     /// Passes over objects of one kind at once.
     pub concurrency: usize,
+    /// Serve KongPluginInstallations.
+    pub plugin_installations: bool,
+    /// Let a DataPlane use installations of any namespace, without a ReferenceGrant.
+    pub cross_namespace_plugins: bool,
+    /// Registries, `host` or `host:port`, that are spoken to in plain HTTP.
+    pub insecure_registries: Vec<String>,
+    /// PEM files of CAs that are trusted for registries beside the system's.
+    pub registry_cas: Vec<PathBuf>,
+    /// Prefixes of `registry/repository` that may be pulled from; empty for all.
+    pub allowed_registries: Vec<String>,
+    /// Proxies on the way to registries.
+    pub proxies: weir_host::oci::Proxies,
     /// For tests: a file with seconds that are added to the clock.
     pub clock_offset_file: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ use weir_core::{decisions::Sealing, policy::Pairs};
 
 use crate::{
     apply::Writer, authority::Authority, clock::Clock, dataplane::Renewals, events::Publisher, konnect_extension::Users, memory::Memory,
-    metrics::Metrics, policies::InForce, queue::Queue, secrets::Secrets, world::World,
+    metrics::Metrics, plugin_installation, policies::InForce, queue::Queue, secrets::Secrets, world::World,
 };
 
 /// Settings that passes read.
@@ -25,6 +25,10 @@ pub struct Settings {
     pub certificate_ttl_seconds: i64,
     /// How long before its end a certificate is renewed, seconds.
     pub certificate_margin_seconds: i64,
+    /// Installations are served; otherwise nobody watches them.
+    pub plugin_installations: bool,
+    /// A DataPlane may use installations of any namespace, without a grant.
+    pub cross_namespace_plugins: bool,
 }
 
 /// Queue and memory of one kind.
@@ -64,6 +68,10 @@ pub struct Context {
     pub extensions: Controller,
     /// Which DataPlanes name which extension.
     pub users: Users,
+    /// Plugin installations.
+    pub installations: Controller,
+    /// What passes over them and over DataPlanes share.
+    pub plugins: plugin_installation::Shared,
     /// When certificates have to be renewed.
     pub renewals: Renewals,
     /// The CA's Secret changed.
@@ -74,5 +82,10 @@ impl Context {
     /// Every DataPlane is looked at: something that all of them depend on changed.
     pub fn all_data_planes(&self) {
         self.world.data_planes.keys().into_iter().for_each(|key| self.data_planes.queue.changed(key));
+    }
+
+    /// Every installation is looked at.
+    pub fn all_installations(&self) {
+        self.world.installations.keys().into_iter().for_each(|key| self.installations.queue.changed(key));
     }
 }

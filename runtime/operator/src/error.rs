@@ -31,6 +31,17 @@ pub enum Error {
     /// Policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] weir_host::files::Error),
+    /// A CA for registries cannot be read.
+    #[error("--registry-ca {}: {source}", path.display())]
+    RegistryCa {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// How registries are reached is set up wrongly.
+    #[error("registries: {0}")]
+    Registries(#[from] weir_host::oci::PullerError),
     /// Two files for one slot.
     #[error("{flag} {slot} is there twice: one file per slot")]
     Twice {

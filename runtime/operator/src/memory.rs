@@ -158,6 +158,19 @@ impl Foreign {
         }
     }
 
+    /// Names of a kind in a namespace that are held.
+    #[must_use]
+    pub fn names(&self, kind: ChildKind, namespace: &str) -> Vec<String> {
+        let of = |(held, key): &&(ChildKind, Key)| *held == kind && key.namespace == namespace;
+        self.0
+            .iter()
+            .filter(|(_, (_, at))| at.elapsed() < FOREIGN_FOR)
+            .map(|(held, _)| held)
+            .filter(of)
+            .map(|(_, key)| key.name.clone())
+            .collect()
+    }
+
     /// Whether a name is held, and whether its holder is leaving.
     #[must_use]
     pub fn holds(&self, kind: ChildKind, key: &Key) -> Option<bool> {

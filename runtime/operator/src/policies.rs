@@ -20,6 +20,9 @@ use crate::health::Health;
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// An answer names every file of an artifact, and is asked for only while it is not in force: few are worth keeping.
+const PACKAGING: MemoSize = MemoSize { entries: 256, bytes: 4 << 20 };
+
 /// The policies in force.
 pub struct InForce {
     host: Wasm,
@@ -58,6 +61,7 @@ impl InForce {
         let policies = self.current();
         self.health.policy(SlotName::KonnectEnv, policies.konnect_env.identity().digest.clone());
         self.health.policy(SlotName::ConflictResolution, policies.conflict_resolution.identity().digest.clone());
+        self.health.policy(SlotName::PluginPackaging, policies.plugin_packaging.identity().digest.clone());
     }
 
     /// Looks at the files until `stop` says so, and calls `swapped` after other policies took over.
@@ -120,19 +124,20 @@ impl InForce {
     }
 }
 
-fn identities(policies: &Policies) -> [(String, String); 2] {
+fn identities(policies: &Policies) -> [(String, String); 3] {
     let of = |i: &weir_core::policy::Identity| (i.digest.clone(), i.settings_digest.clone());
-    [of(policies.konnect_env.identity()), of(policies.conflict_resolution.identity())]
+    [of(policies.konnect_env.identity()), of(policies.conflict_resolution.identity()), of(policies.plugin_packaging.identity())]
 }
 
 fn layered(loaded: Loaded, counters: &Arc<Counters>) -> Policies {
     Policies {
-        konnect_env: remembered(loaded.policies.konnect_env, counters),
-        conflict_resolution: remembered(loaded.policies.conflict_resolution, counters),
+        konnect_env: remembered(loaded.policies.konnect_env, counters, MemoSize::default()),
+        conflict_resolution: remembered(loaded.policies.conflict_resolution, counters, MemoSize::default()),
+        plugin_packaging: remembered(loaded.policies.plugin_packaging, counters, PACKAGING),
     }
 }
 
 /// Memory outside of the counter: what is counted are the questions that reach the policy.
-fn remembered<S: Slot>(policy: Arc<dyn Policy<S>>, counters: &Arc<Counters>) -> Arc<dyn Policy<S>> {
-    Arc::new(Memo::new(Arc::new(Observe::new(policy, Arc::clone(counters))), MemoSize::default()))
+fn remembered<S: Slot>(policy: Arc<dyn Policy<S>>, counters: &Arc<Counters>, size: MemoSize) -> Arc<dyn Policy<S>> {
+    Arc::new(Memo::new(Arc::new(Observe::new(policy, Arc::clone(counters))), size))
 }

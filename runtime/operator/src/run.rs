@@ -1,37 +1,22 @@
 //! Starting, leading and stopping.
 
-use std::{collections::BTreeMap, future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
-use http::{HeaderValue, header::USER_AGENT};
-use kube::{Client, config::KubeConfigOptions};
-use tokio::{
-    sync::{Notify, watch},
-    task::JoinSet,
-};
-use weir_core::policy::SlotName;
-use weir_host::{
-    files::Files,
-    layer::Counters,
-    wasm::{Config as WasmConfig, Wasm},
-};
+use kube::Client;
+use tokio::{sync::watch, task::JoinSet};
+use weir_host::layer::Counters;
 
 use crate::{
-    apply::Writer,
-    authority::Authority,
-    cache::Key,
-    clock::Clock,
     config::Config,
-    context::{Context, Controller, Settings},
-    dataplane::{self, Renewals},
+    context::Context,
+    dataplane,
     error::Error,
-    events::Publisher,
-    health::{self, Health},
+    health::Health,
     kong, konnect_extension, leader,
     metrics::{Kind, Metrics},
-    policies::InForce,
-    secrets::Secrets,
+    plugin_installation, registries,
+    setup::{client, context, load_policies, serve},
     watch::{Pending, Watching, until_done},
-    world::World,
 };
 
 /// Runs the operator until `stop` resolves: then passes that are running finish, and the Lease is given up.
@@ -51,9 +36,10 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     let stopped = stopping(stop);
     let mut servers = JoinSet::new();
     serve(&config, &health, &metrics, &stopped, &mut servers).await?;
+    let puller = registries::puller(&config)?;
     let policies = load_policies(&config, &counters, &health)?;
-    let context = context(&config, client.clone(), Arc::clone(&metrics), policies);
-    let pending = Pending::new(2);
+    let context = context(&config, client.clone(), Arc::clone(&metrics), policies, puller);
+    let pending = Pending::new(if config.plugin_installations { 3 } else { 2 });
     let watching = Watching {
         pending: pending.clone(),
         client: client.clone(),
@@ -63,6 +49,9 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     };
     let mut watches = JoinSet::new();
     watches.spawn(dataplane::watches::run(Arc::clone(&context), watching.clone()));
+    if config.plugin_installations {
+        watches.spawn(plugin_installation::watches::run(Arc::clone(&context), watching.clone()));
+    }
     watches.spawn(konnect_extension::watches::run(Arc::clone(&context), watching));
     let held = match lead(&client, &config, &stopped).await {
         Led::Stopped => return Ok(()),
@@ -144,13 +133,16 @@ async fn work(
 
 /// Runs the controllers until they are told to stop and have finished what they began.
 async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stopped: &watch::Receiver<bool>) {
-    let queues = [&context.data_planes.queue, &context.extensions.queue];
+    let queues = [&context.data_planes.queue, &context.extensions.queue, &context.installations.queue];
     queues.iter().for_each(|queue| queue.open());
+    // First, so that a DataPlane's first pass rather finds what its installations have decided.
+    context.all_installations();
     context.all_data_planes();
     context.world.extensions.keys().into_iter().for_each(|key| context.extensions.queue.changed(key));
     tracing::info!(
         data_planes = context.world.data_planes.len(),
         konnect_extensions = context.world.extensions.len(),
+        plugin_installations = context.world.installations.len(),
         "the operator leads and works"
     );
     let data_planes = {
@@ -160,20 +152,26 @@ async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stoppe
     };
     let extensions = {
         let shared = Arc::clone(context);
+        let look = move |key| konnect_extension::pass(Arc::clone(&shared), key);
         let idle = || context.metrics.queue(Kind::KonnectExtension, context.extensions.queue.depth());
-        context.extensions.queue.work(
-            config.concurrency,
-            stopped.clone(),
-            move |key| konnect_extension::pass(Arc::clone(&shared), key),
-            idle,
-        )
+        context.extensions.queue.work(config.concurrency, stopped.clone(), look, idle)
     };
+    let installations = {
+        let shared = Arc::clone(context);
+        let look = move |key| plugin_installation::pass(Arc::clone(&shared), key);
+        let idle = || context.metrics.queue(Kind::KongPluginInstallation, context.installations.queue.depth());
+        context.installations.queue.work(config.concurrency, stopped.clone(), look, idle)
+    };
+    let pulls = context.plugins.pulls.work(stopped.clone(), |key| context.installations.queue.now(key));
     let swapped = {
         let shared = Arc::clone(context);
-        move || shared.all_data_planes()
+        move || {
+            shared.all_installations();
+            shared.all_data_planes();
+        }
     };
     let files = Arc::clone(&context.policies).watch(stopped.clone(), swapped);
-    tokio::join!(data_planes, extensions, files, authority(context, stopped), kongs(context, stopped));
+    tokio::join!(data_planes, extensions, installations, pulls, files, authority(context, stopped), kongs(context, stopped));
 }
 
 /// Every second.
@@ -182,6 +180,7 @@ fn tick(context: &Context, health: &Health) {
     context.metrics.queue(Kind::DataPlane, context.data_planes.queue.depth());
     context.metrics.objects(Kind::DataPlane, context.world.data_planes.len());
     context.metrics.objects(Kind::KonnectExtension, context.world.extensions.len());
+    context.metrics.objects(Kind::KongPluginInstallation, context.world.installations.len());
     context.renewals.due(context.clock.now()).into_iter().for_each(|key| context.data_planes.queue.changed(key));
 }
 
@@ -230,6 +229,7 @@ async fn kongs(context: &Context, stopped: &watch::Receiver<bool>) {
         if now != known {
             tracing::info!(holder = now.as_deref().unwrap_or_default(), "Kong's operator came or went");
             known = now;
+            context.all_installations();
             context.all_data_planes();
         }
     }
@@ -245,95 +245,4 @@ fn stopping(stop: impl Future<Output = ()> + Send + 'static) -> watch::Receiver<
         std::future::pending::<()>().await;
     });
     receiver
-}
-
-async fn client(config: &Config) -> Result<Client, Error> {
-    let mut kube = match &config.kubeconfig {
-        Some(path) => {
-            let unusable = |source| Error::Kubeconfig { path: path.clone(), source };
-            let file = kube::config::Kubeconfig::read_from(path).map_err(unusable)?;
-            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(unusable)?
-        }
-        None => kube::Config::infer().await.map_err(Error::NoCluster)?,
-    };
-    kube.headers.push((USER_AGENT, HeaderValue::from_static(concat!("weir/", env!("CARGO_PKG_VERSION")))));
-    // Watches say nothing for minutes; a dead connection is found by their own timeouts.
-    kube.connect_timeout = Some(Duration::from_secs(10));
-    kube.write_timeout = Some(Duration::from_secs(30));
-    Client::try_from(kube).map_err(Error::Client)
-}
-
-async fn serve(
-    config: &Config,
-    health: &Health,
-    metrics: &Arc<Metrics>,
-    stopped: &watch::Receiver<bool>,
-    servers: &mut JoinSet<()>,
-) -> Result<(), Error> {
-    let until = || {
-        let mut stop = stopped.clone();
-        async move {
-            let _ = stop.wait_for(|stop| *stop).await;
-        }
-    };
-    if let Some(server) = health::Server::bind("--metrics-bind-address", &config.metrics_address).await? {
-        servers.spawn(server.run(health::exposition(Arc::clone(metrics)), until()));
-    }
-    if let Some(server) = health::Server::bind("--health-probe-bind-address", &config.probes_address).await? {
-        servers.spawn(server.run(health::probes(health.clone()), until()));
-    }
-    Ok(())
-}
-
-fn load_policies(config: &Config, counters: &Arc<Counters>, health: &Health) -> Result<Arc<InForce>, Error> {
-    let files = Files { policies: by_slot("--policy", &config.policies)?, settings: by_slot("--settings", &config.settings)? };
-    let compile_program = std::env::current_exe().ok().filter(|exe| exe.file_stem().is_some_and(|name| name == "weir"));
-    let cache_dir = config.cache_dir.as_ref().map(|dir| dir.join("aot"));
-    let host = Wasm::new(WasmConfig { cache_dir, compile_program, ..WasmConfig::default() }).map_err(Error::Host)?;
-    Ok(Arc::new(InForce::load(host, files, Arc::clone(counters), health.clone())?))
-}
-
-fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap<SlotName, PathBuf>, Error> {
-    let mut map = BTreeMap::new();
-    for (slot, path) in pairs {
-        if map.insert(*slot, path.clone()).is_some() {
-            return Err(Error::Twice { flag, slot: *slot });
-        }
-    }
-    Ok(map)
-}
-
-fn context(config: &Config, client: Client, metrics: Arc<Metrics>, policies: Arc<InForce>) -> Arc<Context> {
-    let world = Arc::new(World::default());
-    let clock = Clock::default();
-    if let Some(file) = &config.clock_offset_file {
-        tokio::spawn(clock.clone().follow(file.clone()));
-    }
-    let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
-    let ca = Key::new(&config.namespace, &config.ca_secret);
-    let authority = Arc::new(Authority::new(client.clone(), ca, config.ca_key, config.secret_label.clone(), clock.clone()));
-    Arc::new(Context {
-        writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),
-        secrets: Secrets::new(client.clone(), Arc::clone(&world)),
-        events: Publisher::start(client, config.identity.clone(), Arc::clone(&metrics)),
-        world,
-        authority,
-        policies,
-        sealing: std::sync::OnceLock::new(),
-        settings: Settings {
-            cluster_name: config.cluster_name.clone(),
-            cluster_labels: config.cluster_labels.clone(),
-            validate_images: config.validate_images,
-            secret_label: config.secret_label.clone(),
-            certificate_ttl_seconds: seconds(config.certificate_ttl),
-            certificate_margin_seconds: seconds(config.certificate_margin),
-        },
-        clock,
-        metrics,
-        data_planes: Controller::default(),
-        extensions: Controller::default(),
-        users: konnect_extension::Users::default(),
-        renewals: Renewals::default(),
-        authority_changed: Notify::new(),
-    })
 }

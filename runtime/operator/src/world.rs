@@ -1,22 +1,32 @@
 //! Everything the operator sees of the cluster: one cache per kind, reduced to what a pass reads.
 
-use std::{collections::BTreeSet, sync::atomic::AtomicBool};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::atomic::AtomicBool,
+};
 
 use k8s_openapi::{
     api::{
         apps::v1::{Deployment, ReplicaSet},
         autoscaling::v2::HorizontalPodAutoscaler,
         coordination::v1::Lease,
-        core::v1::{Namespace, Secret, Service},
+        core::v1::{ConfigMap, Namespace, Secret, Service},
         policy::v1::PodDisruptionBudget,
     },
     apimachinery::pkg::apis::meta::v1::{FieldsV1, ObjectMeta},
 };
 use kube::core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
-use weir_api::{condition::types, dataplane::DataPlane, keys, konnect_extension::KonnectExtension, konnect_v2};
+use weir_api::{
+    condition::types, dataplane::DataPlane, keys, konnect_extension::KonnectExtension, konnect_v2,
+    plugin_installation::KongPluginInstallation,
+};
+use weir_core::dataplane::plugins::maps_of;
 
-use crate::cache::{Cache, Cached};
+use crate::{
+    cache::{Cache, Cached},
+    grants::Grant,
+};
 
 /// All caches.
 #[derive(Debug, Default)]
@@ -29,6 +39,16 @@ pub struct World {
     pub api_extensions: Cache<konnect_v2::KonnectExtension>,
     /// Whether their kind is served, and may be read.
     pub api_extensions_served: AtomicBool,
+    /// Plugin installations.
+    pub installations: Cache<KongPluginInstallation>,
+    /// Metadata of ConfigMaps with plugin content: sets of installations, and the copies that DataPlanes mount.
+    pub contents: Cache<PartialObjectMeta<ConfigMap>>,
+    /// Metadata of ConfigMaps that Kong's operator made for installations.
+    pub kong_contents: Cache<PartialObjectMeta<ConfigMap>>,
+    /// ReferenceGrants, where the Gateway API serves them as v1.
+    pub grants: Cache<Grant>,
+    /// The same of v1beta1.
+    pub beta_grants: Cache<Grant>,
     /// Deployments of ours or of Kong's operator.
     pub deployments: Cache<Deployment>,
     /// ReplicaSets of them, reduced.
@@ -59,6 +79,8 @@ pub struct ReplicaSetMeta {
     metadata: ObjectMeta,
     /// Secrets that its pod template mounts.
     pub secrets: BTreeSet<String>,
+    /// ConfigMaps that its pod template mounts.
+    pub config_maps: BTreeSet<String>,
 }
 
 impl Cached for ReplicaSetMeta {
@@ -72,8 +94,9 @@ impl ReplicaSetMeta {
     #[must_use]
     pub fn of(set: ReplicaSet) -> Self {
         let volumes = set.spec.and_then(|s| s.template).and_then(|t| t.spec).and_then(|s| s.volumes);
+        let config_maps = volumes.iter().flatten().flat_map(maps_of).collect();
         let secrets = volumes.into_iter().flatten().filter_map(|v| v.secret?.secret_name).collect();
-        Self { metadata: identity(set.metadata), secrets }
+        Self { metadata: identity(set.metadata), secrets, config_maps }
     }
 }
 
@@ -173,5 +196,15 @@ pub fn name_only<K>(object: PartialObjectMeta<K>) -> PartialObjectMeta<K> {
 pub fn labels_only<K>(mut object: PartialObjectMeta<K>) -> PartialObjectMeta<K> {
     let labels = object.metadata.labels.take();
     let metadata = ObjectMeta { labels, ..identity(object.metadata) };
+    PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+}
+
+/// Metadata of a ConfigMap with plugin content. Of annotations, only what tells whether we have to write.
+#[must_use]
+pub fn content_meta(mut meta: ObjectMeta) -> PartialObjectMeta<ConfigMap> {
+    let labels = meta.labels.take();
+    let applied = meta.annotations.take().and_then(|mut all| all.remove(keys::APPLIED));
+    let annotations = applied.map(|applied| BTreeMap::from([(keys::APPLIED.to_owned(), applied)]));
+    let metadata = ObjectMeta { labels, annotations, ..identity(meta) };
     PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
 }

@@ -76,7 +76,7 @@ fn start(name: &str, users: Vec<User>) -> Started {
     }
     // The kube client spawns its buffer on the runtime of the moment.
     let entered = runtime().enter();
-    let plane = ControlPlane::start(&Options { users, run_dir: None, keep: false, nodes: 1 }, &mut say)
+    let plane = ControlPlane::start(&Options { users, ..Options::default() }, &mut say)
         .unwrap_or_else(|error| panic!("the {name} control plane does not start: {error:#}"));
     let client = plane.client().unwrap();
     drop(entered);

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 20] = [
+pub(crate) const LABS: [&str; 37] = [
     "broken-ending",
     "broken-useless",
     "traces",
@@ -35,6 +35,23 @@ pub(crate) const LABS: [&str; 20] = [
     "names-restart",
     "konnect-before",
     "konnect-after",
+    "plugins-install",
+    "plugins-images",
+    "plugins-upgrade",
+    "plugins-approved",
+    "plugins-held",
+    "plugins-named",
+    "plugins-uninstall",
+    "plugins-borders",
+    "plugins-secrets",
+    "plugins-outage",
+    "plugins-tags",
+    "plugins-claims",
+    "plugins-names",
+    "plugins-merged",
+    "plugins-lua",
+    "plugins-kills",
+    "plugins-many",
 ];
 
 /// A namespace for objects, another for operators, and a control plane.

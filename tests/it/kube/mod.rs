@@ -22,6 +22,7 @@ mod mistakes_extension;
 mod names;
 mod ns;
 mod others;
+mod plugins;
 mod record;
 mod replicas;
 mod scaling;
@@ -58,6 +59,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         steady::tests(),
         traces::tests(),
         faults::tests(),
+        plugins::tests(),
     ]
     .into_iter()
     .flatten()

@@ -78,7 +78,8 @@ fn values_over_the_hosts_limit_are_not_merged() {
 #[test]
 fn settings_merge_other_lists_and_keep_these() {
     let rules = settings(r#"{"env": {"KONG_PLUGINS": "keepUser", "KONG_TRUSTED_IPS": "merge", "KONG_LUA_PACKAGE_CPATH": "merge"}}"#);
-    let verdict = |name: &str, a: &str, b: &str| resolve(&conflict(SubjectKind::EnvVar, name, vec![user(a), policy(b)]), &rules).verdict;
+    let verdict =
+        |name: &str, a: &str, b: &str| with_settings(&conflict(SubjectKind::EnvVar, name, vec![user(a), policy(b)]), &rules).verdict;
     assert_eq!(verdict("KONG_PLUGINS", "a", "b"), Verdict::Keep(0));
     assert_eq!(verdict("KONG_TRUSTED_IPS", "10.0.0.0/8, off", "::1"), merge("10.0.0.0/8,off,::1"));
     assert_eq!(verdict("KONG_LUA_PACKAGE_CPATH", "/a.so;;", "/b.so"), merge("/a.so;/b.so;;"));

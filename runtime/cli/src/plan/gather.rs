@@ -11,13 +11,14 @@ use weir_api::{
     manifest::{Objects, Problem, Schemas, Sourced},
 };
 use weir_core::{
-    dataplane::snapshot::{Child, Children, ForeignName, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
+    dataplane::plugins,
+    dataplane::snapshot::{Child, Children, ContentMap, ForeignName, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
     hash, names,
     plan::{Change, ChildKind, Plan},
     policy::{Finding, Severity},
 };
 
-use super::report::Of;
+use super::{installations::Planned, report::Of};
 use crate::args;
 
 /// Name of the Secret with the cluster CA (facts/kong-operator.md 0.2).
@@ -35,6 +36,8 @@ pub struct World<'a> {
     pub observed: &'a Objects,
     /// Names that DataPlanes planned before this one take, by namespace: a later one meets them as a stranger's.
     pub planned: BTreeSet<(String, ForeignName)>,
+    /// Installations as their own passes leave them.
+    pub installations: Planned,
 }
 
 /// An object whose kind or group is one of ours but for a slip: in a cluster nothing would ever happen to it.
@@ -73,6 +76,8 @@ impl World<'_> {
             Change::MintCertificate(request) => Some((ChildKind::Secret, request.metadata.name.clone()?)),
             Change::Apply { first: false, .. }
             | Change::Delete(_)
+            | Change::ProvideContent(_)
+            | Change::ReleaseContent { .. }
             | Change::TakeOver(_)
             | Change::SetFinalizer { .. }
             | Change::SetAnnotation { .. }
@@ -116,6 +121,7 @@ impl World<'_> {
             operator: self.operator(),
             namespace_labels: self.namespace_labels(&namespace),
             children: self.children(&namespace, &name, &uid),
+            plugins: self.plugins(&data_plane, &uid),
             data_plane,
             extension,
             namesake,
@@ -132,7 +138,7 @@ impl World<'_> {
         serde_json::from_value::<DataPlane>(value).is_ok_and(|live| live.spec != data_plane.spec)
     }
 
-    fn operator(&self) -> Operator {
+    pub(super) fn operator(&self) -> Operator {
         let meta =
             ObjectMeta { name: Some(CA_SECRET.into()), namespace: Some(self.args.operator_namespace.clone()), ..ObjectMeta::default() };
         let certificate = self.secret(&meta).and_then(|s| s.keys.get("tls.crt").cloned());
@@ -144,7 +150,7 @@ impl World<'_> {
         operator
     }
 
-    fn namespace_labels(&self, namespace: &str) -> BTreeMap<String, String> {
+    pub(super) fn namespace_labels(&self, namespace: &str) -> BTreeMap<String, String> {
         let mut all = self.desired.namespaces.iter().chain(&self.observed.namespaces);
         all.find(|n| n.object.metadata.name.as_deref() == Some(namespace))
             .and_then(|n| n.object.metadata.labels.clone())
@@ -177,6 +183,7 @@ impl World<'_> {
             .map(|c| Child { object: c.clone(), answered: None })
             .collect();
         children.foreign.extend(self.planned.iter().filter(|(place, _)| place == namespace).map(|(_, name)| name.clone()));
+        children.contents = self.contents(namespace, uid);
         children.replica_sets = o
             .replica_sets
             .iter()
@@ -184,6 +191,25 @@ impl World<'_> {
             .map(|r| replica_set(&r.object))
             .collect();
         children
+    }
+}
+
+impl World<'_> {
+    /// Plugin content of the namespace.
+    fn contents(&self, namespace: &str, uid: &str) -> Vec<ContentMap> {
+        let maps = self.observed.others.iter().map(|o| &o.object).filter(|o| o.get("kind").and_then(Value::as_str) == Some("ConfigMap"));
+        let metas = maps.filter_map(|map| serde_json::from_value::<ObjectMeta>(map.get("metadata")?.clone()).ok());
+        let content = |meta: &ObjectMeta| meta.labels.as_ref().is_some_and(|l| l.contains_key(keys::PLUGIN_CONTENT));
+        metas
+            .filter(|meta| meta.namespace.as_deref() == Some(namespace) && content(meta))
+            .map(|meta| ContentMap {
+                owners: meta.owner_references.iter().flatten().map(|o| o.uid.clone()).collect(),
+                leaving: meta.deletion_timestamp.is_some(),
+                name: meta.name.unwrap_or_default(),
+                uid: meta.uid.unwrap_or_default(),
+            })
+            .filter(|map| map.owners.contains(uid) || map.name.starts_with("plugin-"))
+            .collect()
     }
 }
 
@@ -254,5 +280,6 @@ fn replica_set(set: &k8s_openapi::api::apps::v1::ReplicaSet) -> ReplicaSetFacts 
     ReplicaSetFacts {
         name: set.metadata.name.clone().unwrap_or_default(),
         secrets: volumes.into_iter().flatten().filter_map(|v| v.secret.as_ref()?.secret_name.clone()).collect(),
+        config_maps: volumes.into_iter().flatten().flat_map(plugins::maps_of).collect(),
     }
 }

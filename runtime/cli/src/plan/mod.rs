@@ -2,6 +2,7 @@
 
 mod extensions;
 pub mod gather;
+pub mod installations;
 pub mod policies;
 pub mod report;
 mod sources;
@@ -18,7 +19,10 @@ use weir_core::{
 
 use weir_host::wasm::Limits;
 
-use self::report::{Of, Report};
+use self::{
+    installations::{Artifacts, Planned},
+    report::{Of, Report},
+};
 use crate::{
     args::{self, Output},
     exit::{Exit, Failure},
@@ -71,8 +75,20 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
         report.held.push(format!("{}: {}", object.object, object.what.message));
         report.findings.push(object);
     }
-    let mut world =
-        gather::World { args, schemas: &schemas, desired: &desired.objects, observed: &observed.objects, planned: BTreeSet::new() };
+    let artifacts = Artifacts::read(&args.artifacts)?;
+    let mut world = gather::World {
+        args,
+        schemas: &schemas,
+        desired: &desired.objects,
+        observed: &observed.objects,
+        planned: BTreeSet::new(),
+        installations: Planned::default(),
+    };
+    for installation in &desired.objects.plugin_installations {
+        let plan = world.installation(&installation.object, &artifacts, policies);
+        let meta = &installation.object.metadata;
+        report.add(&Of::installation(meta), plan, &world.installations);
+    }
     for data_plane in &desired.objects.data_planes {
         let transition = world.transition_problems(data_plane);
         if !transition.is_empty() {
@@ -83,7 +99,7 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
         let plan = block_on(dataplane::reconcile(&snapshot, policies, &Sealing::Open));
         let meta = &data_plane.object.metadata;
         world.take_names(meta.namespace.as_deref().unwrap_or_default(), &plan);
-        report.add(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default(), plan);
+        report.add(&Of::data_plane(meta), plan, &world.installations);
     }
     Ok(report)
 }
@@ -122,12 +138,12 @@ fn summary(err: &mut impl Write, report: &Report, quiet: bool) {
     }
     if !quiet {
         if report.statuses.is_empty() {
-            let _ = writeln!(err, "weir plan: the manifests contain no DataPlane that can be planned");
+            let _ = writeln!(err, "weir plan: the manifests contain no DataPlane and no KongPluginInstallation that can be planned");
         }
         let (objects, planned, deletions) = (report.objects.len(), report.statuses.len(), report.deletions.len());
         let _ = writeln!(
             err,
-            "weir plan: {planned} DataPlane(s): {objects} object(s) to write, {deletions} to delete, {} held or refused",
+            "weir plan: {planned} object(s) planned: {objects} object(s) to write, {deletions} to delete, {} held or refused",
             report.held.len()
         );
     }

@@ -1,14 +1,18 @@
 //! What a plan prints: one document for machines, the same content as YAML documents for people.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use weir_api::{dataplane::DataPlaneStatus, keys};
+use weir_api::keys;
 use weir_core::{
+    dataplane::plugins,
     events::Event,
-    plan::{Change, Plan, PolicyUse, Target},
+    plan::{Change, ContentRequest, Plan, PolicyUse, Target},
+    plugin_installation::content,
     policy::Finding,
 };
 
+use super::installations::Planned;
 use crate::exit::Exit;
 
 /// Everything a plan says.
@@ -60,16 +64,17 @@ impl Report {
         self.exit = Some(self.exit().max(exit));
     }
 
-    /// Adds the plan of one DataPlane.
-    pub fn add(&mut self, namespace: &str, name: &str, plan: Plan<DataPlaneStatus>) {
-        let object = format!("DataPlane {namespace}/{name}");
+    /// Adds the plan of one object.
+    pub fn add<S: Serialize>(&mut self, of: &Of<ObjectMeta>, plan: Plan<S>, planned: &Planned) {
+        let object = of.object.clone();
         for change in plan.changes {
             match change {
                 Change::Apply { object, first: _ } => self.objects.push(object.to_json()),
                 Change::MintCertificate(request) => self.objects.push(json!({
                     "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": request.metadata,
                 })),
-                Change::Delete(target) => self.deletions.push(target),
+                Change::ProvideContent(request) => self.objects.extend(provided(&request, planned)),
+                Change::ReleaseContent { target, owner: _ } | Change::Delete(target) => self.deletions.push(target),
                 Change::TakeOver(target) => self.takeovers.push(target),
                 // Said by their events.
                 Change::SetFinalizer { key: _, present: _ }
@@ -78,9 +83,10 @@ impl Report {
             }
         }
         if let Some(status) = plan.status {
+            let (kind, version) = of.object.split_once(' ').map_or(("", ""), |(kind, _)| (kind, version(kind)));
             self.statuses.push(json!({
-                "apiVersion": format!("{}/v1beta1", keys::GATEWAY_OPERATOR_GROUP), "kind": "DataPlane",
-                "metadata": {"namespace": namespace, "name": name}, "status": status,
+                "apiVersion": format!("{}/{version}", keys::GATEWAY_OPERATOR_GROUP), "kind": kind,
+                "metadata": {"namespace": of.what.namespace, "name": of.what.name}, "status": status,
             }));
         }
         if !plan.holds.is_empty() {
@@ -123,4 +129,43 @@ impl Report {
         text.push_str(&serde_saphyr::to_string(&rest)?);
         Ok(text)
     }
+}
+
+impl Of<ObjectMeta> {
+    /// A DataPlane.
+    #[must_use]
+    pub fn data_plane(meta: &ObjectMeta) -> Self {
+        Self::named("DataPlane", meta)
+    }
+
+    /// An installation.
+    #[must_use]
+    pub fn installation(meta: &ObjectMeta) -> Self {
+        Self::named("KongPluginInstallation", meta)
+    }
+
+    fn named(kind: &str, meta: &ObjectMeta) -> Self {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Self { object: format!("{kind} {}/{}", text(&meta.namespace), text(&meta.name)), what: meta.clone() }
+    }
+}
+
+fn version(kind: &str) -> &'static str {
+    if kind == "DataPlane" { "v1beta1" } else { "v1alpha1" }
+}
+
+/// The copies that DataPlanes mount. Without the original among what is planned they have no data here: they are copied in the cluster.
+fn provided(request: &ContentRequest, planned: &Planned) -> Vec<Value> {
+    let (namespace, installation) = &request.installation;
+    (0..request.maps)
+        .map(|index| {
+            let source = planned.config_map(namespace, &content::own_name(installation, &request.hash, index));
+            let mut copy = serde_json::to_value(plugins::provided(request, index, source)).unwrap_or_default();
+            if let Value::Object(map) = &mut copy {
+                map.insert("apiVersion".into(), "v1".into());
+                map.insert("kind".into(), "ConfigMap".into());
+            }
+            copy
+        })
+        .collect()
 }

@@ -184,7 +184,8 @@ pub fn settlement(conflict: &Conflict, verdict: &Verdict) -> Option<Settlement> 
             Some(Settlement { origin: Some(claim.origin), value: claim.value.clone(), kept_from: None })
         }
         Verdict::Merge(value) => Some(Settlement { origin: None, value: ClaimValue::Text(value.clone()), kept_from: None }),
-        Verdict::Reject(_) | Verdict::Hold(_) => None,
+        // Only legal where an installation is claimed, which is not settled here.
+        Verdict::KeepSome(_) | Verdict::Reject(_) | Verdict::Hold(_) => None,
     }
 }
 

@@ -4,6 +4,7 @@ pub mod conflicts;
 pub mod decide;
 pub mod objects;
 pub mod plan;
+pub mod plugins;
 pub mod provision;
 pub mod snapshot;
 pub mod status;

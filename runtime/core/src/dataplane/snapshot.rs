@@ -1,7 +1,10 @@
 //! What one pass over a DataPlane sees. Gathered by the shell, or made from manifests; serialisable in spirit: it holds no Secret
 //! value, no client and no clock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -14,6 +17,7 @@ use weir_api::dataplane::DataPlane;
 use crate::{
     konnect::Extension,
     plan::{ChildKind, KeyAlgorithm},
+    plugin_installation::{Standing, content::Content},
     policy::Pairs,
 };
 
@@ -107,13 +111,54 @@ pub struct Child<T> {
     pub answered: Option<String>,
 }
 
-/// A ReplicaSet, as far as the core cares: which Secrets its pods use.
+/// A ReplicaSet, as far as the core cares: which Secrets and ConfigMaps its pods use.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReplicaSetFacts {
     /// Name.
     pub name: String,
     /// Secrets that its pod template mounts.
     pub secrets: BTreeSet<String>,
+    /// ConfigMaps that its pod template mounts.
+    pub config_maps: BTreeSet<String>,
+}
+
+/// An installation, as far as a DataPlane that names it cares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Installation {
+    /// What it gives; none while nothing is in force.
+    pub content: Option<Arc<Content>>,
+    /// Whether the content stands somewhere, to be copied from.
+    pub stored: bool,
+    /// Whether this DataPlane may use it.
+    pub standing: Standing,
+    /// Message of its condition Accepted, where that is not True.
+    pub problem: Option<String>,
+}
+
+/// An entry of `spec.pluginsToInstall`, followed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginUse {
+    /// Namespace of the installation.
+    pub namespace: String,
+    /// Name of the installation.
+    pub name: String,
+    /// The installation.
+    pub installation: Lookup<Installation>,
+    /// Whether it is in the DataPlane's namespace, or a ReferenceGrant or the operator's settings let it be used from there.
+    pub permitted: bool,
+}
+
+/// A ConfigMap with plugin content in the DataPlane's namespace.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ContentMap {
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// UIDs of the DataPlanes that use it.
+    pub owners: BTreeSet<String>,
+    /// It is being deleted.
+    pub leaving: bool,
 }
 
 /// An object on a name we plan to use that is not ours.
@@ -142,6 +187,8 @@ pub struct Children {
     pub certificates: Vec<Child<Value>>,
     /// Secrets, without values.
     pub secrets: Vec<SecretFacts>,
+    /// ConfigMaps with plugin content in the namespace that this DataPlane owns, or that have a name it may want.
+    pub contents: Vec<ContentMap>,
     /// ReplicaSets of the Deployments.
     pub replica_sets: Vec<ReplicaSetFacts>,
     /// Names that others hold.
@@ -165,6 +212,8 @@ pub struct Snapshot {
     pub namesake: bool,
     /// Secrets that the object or its extension names.
     pub secrets: BTreeMap<String, Lookup<SecretFacts>>,
+    /// Installations that the object names, in its order.
+    pub plugins: Vec<PluginUse>,
     /// Live children.
     pub children: Children,
 }

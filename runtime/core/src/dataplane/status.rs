@@ -9,12 +9,13 @@ use weir_api::{
 
 use super::{
     decide::Decided,
-    plan::{Wanted, lookup, rollout::Rollout, takeover},
+    plan::{Wanted, held, lookup, rollout::Rollout, takeover},
+    plugins,
     validate::{Konnect, Validated},
 };
 use crate::{
     conditions::{self, Said, say},
-    plan::{HeldPart, Hold, Outcome},
+    plan::{Change, HeldPart, Hold, Outcome},
 };
 
 /// Condition types a DataPlane's pass says; a stale one goes.
@@ -38,8 +39,10 @@ pub(crate) fn build(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> D
             conditions::merge(previous.conditions.unwrap_or_default(), held, &[types::ROLLOUT_HELD], generation, dp.snapshot.now);
         return DataPlaneStatus { conditions: Some(conditions), ..previous };
     }
-    let mut said: Vec<Said> =
-        [accepted(dp), konnect(dp, decided), plugins(wanted), policies(decided), rollout(wanted)].into_iter().flatten().collect();
+    let mut said: Vec<Said> = [accepted(dp), konnect(dp, decided), plugins(dp, decided, wanted), policies(decided), rollout(wanted)]
+        .into_iter()
+        .flatten()
+        .collect();
     said.insert(0, ready(dp, wanted, &said));
     let live = lookup::live_deployment(dp).and_then(|c| c.object.status.as_ref());
     let ingress = lookup::live_service(dp, "ingress").map(|c| &c.object);
@@ -102,9 +105,37 @@ fn konnect(dp: &Validated<'_>, decided: &Decided) -> Option<Said> {
     }
 }
 
-fn plugins(wanted: &Wanted) -> Option<Said> {
-    let hold = wanted.holds.iter().find(|h| h.reason == reasons::NOT_SUPPORTED)?;
-    Some(say(types::PLUGINS_INSTALLED, false, reasons::NOT_SUPPORTED, hold.message.clone()))
+/// Whether what every installation gives is in the Deployment, and how far it is rolled out.
+fn plugins(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> Option<Said> {
+    if dp.plugins.is_empty() {
+        return None;
+    }
+    let standing = plugins::standing(dp, decided);
+    let first = standing.iter().find_map(|s| s.missing.clone());
+    let lines: Vec<String> = standing.iter().map(plugins::Standing::line).collect();
+    let mut message = lines.join("; ");
+    for hold in wanted.holds.iter().filter(|h| h.what == HeldPart::Plugin) {
+        if !message.contains(&hold.message) {
+            message.push_str(&format!("; {}", hold.message));
+        }
+    }
+    Some(match first {
+        Some(reason) => say(types::PLUGINS_INSTALLED, false, reason, message),
+        None => say(types::PLUGINS_INSTALLED, true, reasons::INSTALLED, message),
+    })
+}
+
+/// The annotation that says the same to machines. An object that is on its way out gets none.
+pub(super) fn machine_readable(dp: &Validated<'_>, decided: &Decided) -> Option<Change> {
+    if dp.snapshot.data_plane.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let present = dp.annotation(keys::PLUGINS);
+    if dp.plugins.is_empty() {
+        return present.map(|_| Change::RemoveAnnotation { key: keys::PLUGINS.into() });
+    }
+    let value = serde_json::to_string(&plugins::standing(dp, decided)).unwrap_or_default();
+    (present != Some(value.as_str())).then(|| Change::SetAnnotation { key: keys::PLUGINS.into(), value })
 }
 
 /// False with the first thing a policy holds back; absent when no policy was asked.
@@ -139,6 +170,14 @@ fn rollout(wanted: &Wanted) -> Option<Said> {
             Some(say(types::ROLLOUT_HELD, true, reasons::TAKEOVER, takeover::cure(pending, approved.as_deref())))
         }
         Rollout::KongOperator { holder } => Some(say(types::ROLLOUT_HELD, true, reasons::KONG_OPERATOR_LIVE, takeover::running(holder))),
+        Rollout::Manual => {
+            let message = "no change waits; changes that come from elsewhere wait for annotation weir.dev/approved-rollout";
+            Some(say(types::ROLLOUT_HELD, false, reasons::NOTHING_HELD, message))
+        }
+        Rollout::Foreign { pending, from, what, approved } => {
+            let message = format!("{}; the pod template in force is {from}", held::cure(pending, what, approved.as_deref()));
+            Some(say(types::ROLLOUT_HELD, true, reasons::FOREIGN_CHANGE, message))
+        }
         Rollout::Paused => {
             Some(say(types::ROLLOUT_HELD, true, "Paused", "annotation weir.dev/paused is \"true\": nothing but this status is written"))
         }
@@ -257,6 +296,7 @@ fn part(part: HeldPart) -> &'static str {
         HeldPart::Answer => "answer",
         HeldPart::AdminService => "admin Service",
         HeldPart::IngressService => "ingress Service",
+        HeldPart::Plugin => "plugin",
         HeldPart::Autoscaler => "autoscaler",
         HeldPart::DisruptionBudget => "disruption budget",
     }

@@ -1,5 +1,7 @@
 //! Slot conflict-resolution: who wins when two parties claim one thing. Contract: `wit/conflict-resolution.wit`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Context, Finding, Slot, SlotName, limits};
@@ -85,10 +87,12 @@ pub struct Input {
 
 /// How one conflict ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The claim of this index wins.
     Keep(u32),
+    /// The claims of these indices stand side by side; only for an installation, which several gateways can use at once.
+    KeepSome(Vec<u32>),
     /// A value made from all of them.
     Merge(String),
     /// Nobody wins; the owner has to change something.
@@ -133,10 +137,8 @@ impl Slot for ConflictResolution {
 /// An illegal verdict for a kind of conflict is `BadOutput` (semantics "Refusal").
 fn check_verdict(conflict: &Conflict, verdict: &Verdict) -> Result<(), String> {
     match verdict {
-        Verdict::Keep(index) => match usize::try_from(*index) {
-            Ok(index) if index < conflict.claims.len() => Ok(()),
-            _ => Err(format!("keep({index}) names no claim; there are {}", conflict.claims.len())),
-        },
+        Verdict::Keep(index) => names_claim("keep", conflict, *index),
+        Verdict::KeepSome(indices) => keep_some(conflict, indices),
         Verdict::Merge(value) => {
             let all_text = conflict.claims.iter().all(|c| matches!(c.value, ClaimValue::Text(_)));
             if conflict.kind != SubjectKind::EnvVar || !all_text {
@@ -148,5 +150,125 @@ fn check_verdict(conflict: &Conflict, verdict: &Verdict) -> Result<(), String> {
             Ok(())
         }
         Verdict::Reject(message) | Verdict::Hold(message) => limits::message("verdict", message),
+    }
+}
+
+fn keep_some(conflict: &Conflict, indices: &[u32]) -> Result<(), String> {
+    if conflict.kind != SubjectKind::PluginInstallation {
+        return Err("keep-some is only legal for plugin installations".into());
+    }
+    if indices.is_empty() {
+        return Err("keep-some names no claim at all; a policy that keeps none has to reject or hold".into());
+    }
+    // Before the loop: a policy decides how long its list is, the question how many claims there are.
+    limits::count("indices in keep-some", indices.len(), conflict.claims.len())?;
+    let mut seen = BTreeSet::new();
+    for index in indices {
+        names_claim("keep-some", conflict, *index)?;
+        if !seen.insert(*index) {
+            return Err(format!("keep-some names claim {index} twice"));
+        }
+    }
+    Ok(())
+}
+
+fn names_claim(verdict: &str, conflict: &Conflict, index: u32) -> Result<(), String> {
+    match usize::try_from(index) {
+        Ok(at) if at < conflict.claims.len() => Ok(()),
+        _ => Err(format!("{verdict}({index}) names no claim; there are {}", conflict.claims.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL_KINDS: [SubjectKind; 6] = [
+        SubjectKind::EnvVar,
+        SubjectKind::PluginName,
+        SubjectKind::BundledPlugin,
+        SubjectKind::PluginInstallation,
+        SubjectKind::Volume,
+        SubjectKind::VolumeMount,
+    ];
+
+    /// A conflict of three claims with literal values.
+    fn conflict(kind: SubjectKind) -> Conflict {
+        let claim = |who: &str| Claim { who: who.into(), since: None, origin: Origin::User, value: ClaimValue::Text(String::new()) };
+        Conflict { kind, subject: "plugins/oidc".into(), claims: vec![claim("a/edge"), claim("b/edge"), claim("c/edge")] }
+    }
+
+    fn refused(kind: SubjectKind, verdict: &Verdict) -> String {
+        check_verdict(&conflict(kind), verdict).unwrap_err()
+    }
+
+    #[test]
+    fn keep_names_one_claim_of_any_kind() {
+        for kind in ALL_KINDS {
+            assert_eq!(check_verdict(&conflict(kind), &Verdict::Keep(2)), Ok(()), "{kind:?}");
+            assert_eq!(refused(kind, &Verdict::Keep(3)), "keep(3) names no claim; there are 3");
+        }
+    }
+
+    #[test]
+    fn some_claims_on_an_installation_stand_side_by_side() {
+        for indices in [vec![0], vec![1, 2], vec![0, 1, 2], vec![2, 0, 1]] {
+            assert_eq!(check_verdict(&conflict(SubjectKind::PluginInstallation), &Verdict::KeepSome(indices)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn nothing_else_can_be_shared() {
+        for kind in ALL_KINDS.into_iter().filter(|kind| *kind != SubjectKind::PluginInstallation) {
+            assert_eq!(refused(kind, &Verdict::KeepSome(vec![0, 1])), "keep-some is only legal for plugin installations", "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn keep_some_names_each_claim_at_most_once() {
+        let refused = |indices: &[u32]| refused(SubjectKind::PluginInstallation, &Verdict::KeepSome(indices.to_vec()));
+        assert_eq!(refused(&[]), "keep-some names no claim at all; a policy that keeps none has to reject or hold");
+        assert_eq!(refused(&[1, 1]), "keep-some names claim 1 twice");
+        assert_eq!(refused(&[0, 3]), "keep-some(3) names no claim; there are 3");
+        assert_eq!(refused(&[u32::MAX]), "keep-some(4294967295) names no claim; there are 3");
+        assert_eq!(refused(&[0, 1, 2, 0]), "4 indices in keep-some, at most 3 are allowed");
+    }
+
+    #[test]
+    fn merge_is_for_variables_with_literal_values() {
+        let merge = Verdict::Merge("a,b".into());
+        assert_eq!(check_verdict(&conflict(SubjectKind::EnvVar), &merge), Ok(()));
+        for kind in ALL_KINDS.into_iter().filter(|kind| *kind != SubjectKind::EnvVar) {
+            assert!(refused(kind, &merge).starts_with("merge is only legal"), "{kind:?}");
+        }
+        let mut reference = conflict(SubjectKind::EnvVar);
+        reference.claims[1].value = ClaimValue::Object("{}".into());
+        assert!(check_verdict(&reference, &merge).unwrap_err().starts_with("merge is only legal"));
+        for value in ["a\0b".to_owned(), "a".repeat(limits::MAX_VALUE + 1)] {
+            assert!(refused(SubjectKind::EnvVar, &Verdict::Merge(value)).starts_with("the merged value"));
+        }
+    }
+
+    #[test]
+    fn messages_of_verdicts_are_bounded() {
+        let message = |length| "a".repeat(length);
+        for verdict in [Verdict::Reject, Verdict::Hold] {
+            assert_eq!(check_verdict(&conflict(SubjectKind::Volume), &verdict(message(limits::MAX_MESSAGE))), Ok(()));
+            assert!(check_verdict(&conflict(SubjectKind::Volume), &verdict(message(limits::MAX_MESSAGE + 1))).is_err());
+        }
+    }
+
+    #[test]
+    fn verdicts_are_written_as_in_the_contract() {
+        for (verdict, json) in [
+            (Verdict::Keep(1), r#"{"keep":1}"#),
+            (Verdict::KeepSome(vec![0, 2]), r#"{"keep-some":[0,2]}"#),
+            (Verdict::Merge("a".into()), r#"{"merge":"a"}"#),
+            (Verdict::Reject("a".into()), r#"{"reject":"a"}"#),
+            (Verdict::Hold("a".into()), r#"{"hold":"a"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&verdict).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Verdict>(json).unwrap(), verdict);
+        }
     }
 }

@@ -114,4 +114,6 @@ pub struct Policies {
     pub konnect_env: Arc<dyn Policy<KonnectEnv>>,
     /// Slot conflict-resolution.
     pub conflict_resolution: Arc<dyn Policy<ConflictResolution>>,
+    /// Slot plugin-packaging.
+    pub plugin_packaging: Arc<dyn Policy<PluginPackaging>>,
 }

@@ -1,9 +1,16 @@
 //! Slot plugin-packaging: what a plugin artifact contains and where its files go. Contract: `wit/plugin-packaging.wit`.
-//! Nothing asks it yet: the installation controller comes with its own issue; the contract stands so that all slots fit together.
+
+mod check;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Context, EnvVar, Finding, Pairs, Slot, SlotName, limits};
+use super::{Context, EnvVar, Finding, Pairs, Slot, SlotName};
+
+pub use check::{
+    MAX_LUA_PACKAGE_PATH, MAX_NAME, MAX_PLUGINS, MAX_PRIORITY, MAX_TARGET, MAX_VERSION, MIN_PRIORITY, REQUIRED, RESERVED_NAMES, is_name,
+};
 
 /// The slot.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +44,8 @@ pub struct Input {
     pub signers: Vec<String>,
     /// What the artifact contains.
     pub files: Vec<File>,
+    /// Names of the plugins that Kong bundles.
+    pub bundled: Vec<String>,
 }
 
 /// Where one file goes.
@@ -51,13 +60,13 @@ pub struct Placement {
 /// One plugin of the artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plugin {
-    /// Kong's name of it.
+    /// Kong's name of it; see [`is_name`].
     pub name: String,
     /// Version, where the handler says one.
     pub version: Option<String>,
     /// Priority, where the handler says one.
     pub priority: Option<i64>,
-    /// Its files.
+    /// Its files, `handler.lua` and `schema.lua` among them.
     pub placements: Vec<Placement>,
 }
 
@@ -65,7 +74,7 @@ pub struct Plugin {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// At least one.
+    /// At least one, at most [`MAX_PLUGINS`].
     pub plugins: Vec<Plugin>,
     /// Template for KONG_LUA_PACKAGE_PATH.
     pub lua_package_path: Option<String>,
@@ -81,31 +90,6 @@ impl Slot for PluginPackaging {
     type Answer = Answer;
 
     fn check(input: &Input, answer: &Answer) -> Result<(), String> {
-        limits::env(&answer.env)?;
-        limits::findings(&answer.findings)?;
-        if answer.plugins.is_empty() {
-            return Err("no plugin; an artifact without one has to be refused".into());
-        }
-        limits::count("plugins", answer.plugins.len(), limits::MAX_VOLUMES)?;
-        limits::unique("plugin", answer.plugins.iter().map(|p| p.name.as_str()))?;
-        for plugin in &answer.plugins {
-            limits::count("placements", plugin.placements.len(), input.files.len())?;
-            limits::unique("target", plugin.placements.iter().map(|p| p.target.as_str()))?;
-            for placement in &plugin.placements {
-                check_placement(input, placement)?;
-            }
-        }
-        Ok(())
+        check::answer(input, answer)
     }
-}
-
-fn check_placement(input: &Input, placement: &Placement) -> Result<(), String> {
-    if !input.files.iter().any(|f| f.path == placement.source) {
-        return Err(format!("placement of {:?}, which the artifact does not have", limits::cut(&placement.source)));
-    }
-    let normal = placement.target.split('/').all(|part| !part.is_empty() && part != "." && part != "..");
-    if !normal || !limits::printable(&placement.target, 512) {
-        return Err(format!("target {:?} is not a relative path below the plugin", limits::cut(&placement.target)));
-    }
-    Ok(())
 }

@@ -36,7 +36,8 @@ impl<S: Slot> Policy<S> for Silent {
 
 pub(crate) fn pass(snapshot: &Snapshot) -> Plan<DataPlaneStatus> {
     let silent = || Silent(Identity { source: "silent".into(), digest: "d".into(), settings_digest: "s".into() });
-    let policies = Policies { konnect_env: Arc::new(silent()), conflict_resolution: Arc::new(silent()) };
+    let policies =
+        Policies { konnect_env: Arc::new(silent()), conflict_resolution: Arc::new(silent()), plugin_packaging: Arc::new(silent()) };
     block_on(dataplane::reconcile(snapshot, &policies, &Sealing::Open))
 }
 
@@ -58,6 +59,7 @@ pub(crate) fn with_spec(spec: &Value) -> Snapshot {
         extension: Lookup::Missing,
         namesake: false,
         secrets: BTreeMap::new(),
+        plugins: Vec::new(),
         children: Children::default(),
     }
 }
@@ -77,7 +79,7 @@ pub(crate) fn kongs_children(snapshot: &mut Snapshot) {
         match object {
             Object::Service(service) => children.services.push(kongs_service(service)),
             Object::Deployment(deployment) => children.deployments.push(kongs_deployment(deployment)),
-            Object::HorizontalPodAutoscaler(_) | Object::PodDisruptionBudget(_) | Object::Certificate(_) => {}
+            Object::HorizontalPodAutoscaler(_) | Object::PodDisruptionBudget(_) | Object::Certificate(_) | Object::ConfigMap(_) => {}
         }
     }
     snapshot.children = children;
@@ -172,6 +174,8 @@ pub(crate) fn steps(plan: &Plan<DataPlaneStatus>) -> Vec<(&'static str, ChildKin
             Change::Apply { object, first: false } => Some(("update", object.kind())),
             Change::MintCertificate(_) => Some(("mint", ChildKind::Secret)),
             Change::Delete(target) => Some(("delete", target.kind)),
+            Change::ProvideContent(_) => Some(("provide", ChildKind::ConfigMap)),
+            Change::ReleaseContent { .. } => Some(("release", ChildKind::ConfigMap)),
             Change::SetFinalizer { .. } | Change::SetAnnotation { .. } | Change::RemoveAnnotation { .. } => None,
         })
         .collect()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use weir_core::policy::{ConflictResolution, KonnectEnv, Policies};
+use weir_core::policy::{ConflictResolution, KonnectEnv, PluginPackaging, Policies};
 
 use super::{Wasm, limits::Limits, load::LoadError, policy::WasmPolicy, slot::WasmSlot};
 
@@ -24,6 +24,10 @@ impl Builtin for ConflictResolution {
     const COMPONENT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/conflict-resolution.wasm"));
 }
 
+impl Builtin for PluginPackaging {
+    const COMPONENT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plugin-packaging.wasm"));
+}
+
 impl Wasm {
     /// Loads the default of slot `S`, through the same checks as any component.
     ///
@@ -41,6 +45,7 @@ impl Wasm {
         Ok(Policies {
             konnect_env: self.builtin::<KonnectEnv>(Value::Null, Limits::default())?,
             conflict_resolution: self.builtin::<ConflictResolution>(Value::Null, Limits::default())?,
+            plugin_packaging: self.builtin::<PluginPackaging>(Value::Null, Limits::default())?,
         })
     }
 }

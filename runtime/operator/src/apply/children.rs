@@ -5,7 +5,7 @@ use k8s_openapi::{
     api::{
         apps::v1::Deployment,
         autoscaling::v2::HorizontalPodAutoscaler,
-        core::v1::{Secret, Service},
+        core::v1::{ConfigMap, Secret, Service},
         policy::v1::PodDisruptionBudget,
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -23,7 +23,7 @@ use super::{Holder, Writer, text};
 use crate::{
     cache::{Cached, Key},
     metrics::{ObjectKind, Verb},
-    world::{ForeignMeta, secret_meta, slim, slim_deployment},
+    world::{ForeignMeta, content_meta, secret_meta, slim, slim_deployment},
 };
 
 /// cert-manager's Certificate.
@@ -44,6 +44,7 @@ pub(super) fn collection(kind: ChildKind, namespace: &str) -> String {
         ChildKind::HorizontalPodAutoscaler => path::<HorizontalPodAutoscaler>(namespace),
         ChildKind::PodDisruptionBudget => path::<PodDisruptionBudget>(namespace),
         ChildKind::Certificate => DynamicObject::url_path(&certificate_resource(), Some(namespace)),
+        ChildKind::ConfigMap => path::<ConfigMap>(namespace),
     }
 }
 
@@ -122,6 +123,7 @@ impl Writer {
             ChildKind::HorizontalPodAutoscaler => of(&world.autoscalers.get(key)?.metadata),
             ChildKind::PodDisruptionBudget => of(&world.disruption_budgets.get(key)?.metadata),
             ChildKind::Certificate => of(world.certificates.get(key)?.meta()),
+            ChildKind::ConfigMap => of(&world.contents.get(key)?.metadata),
         }
     }
 
@@ -135,7 +137,7 @@ impl Writer {
             ChildKind::Secret => world.secrets.get(&key).is_some_and(|o| of(&o.metadata)),
             ChildKind::Deployment => world.deployments.get(&key).is_some_and(|o| of(&o.metadata)),
             // Kong's operator leaves it on those three only.
-            ChildKind::HorizontalPodAutoscaler | ChildKind::PodDisruptionBudget | ChildKind::Certificate => false,
+            ChildKind::HorizontalPodAutoscaler | ChildKind::PodDisruptionBudget | ChildKind::Certificate | ChildKind::ConfigMap => false,
         }
     }
 
@@ -152,6 +154,10 @@ impl Writer {
                 let secret: PartialObjectMeta<Secret> = serde_json::from_value(answer)?;
                 world.secrets.answered(secret_meta(secret.metadata));
             }
+            ChildKind::ConfigMap => {
+                let map: PartialObjectMeta<ConfigMap> = serde_json::from_value(answer)?;
+                world.contents.answered(content_meta(map.metadata));
+            }
         }
         Ok(())
     }
@@ -164,10 +170,23 @@ impl Writer {
         if owners.into_iter().flatten().any(|o| is(o, "uid", uid)) {
             return Holder::Us;
         }
-        let former = owners.into_iter().flatten().any(|o| is(o, "kind", "DataPlane") && is(o, "name", &owner.name));
+        let former = owners.into_iter().flatten().any(|o| is(o, "kind", owning(kind)) && is(o, "name", &owner.name));
         let leaving = former || text(&live, "/metadata/deletionTimestamp").is_some();
         self.foreign().learn(kind, Key::new(&owner.namespace, name), leaving);
         Holder::Stranger
+    }
+}
+
+/// Kind of the object whose pass makes children of a kind by itself.
+fn owning(kind: ChildKind) -> &'static str {
+    match kind {
+        ChildKind::ConfigMap => "KongPluginInstallation",
+        ChildKind::Service
+        | ChildKind::Secret
+        | ChildKind::Deployment
+        | ChildKind::HorizontalPodAutoscaler
+        | ChildKind::PodDisruptionBudget
+        | ChildKind::Certificate => "DataPlane",
     }
 }
 

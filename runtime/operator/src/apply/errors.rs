@@ -21,6 +21,8 @@ pub enum Failed {
     Transient(ErrorReason),
     /// The cluster CA cannot sign.
     Certificate,
+    /// Plugin content is not what its name says, or stands nowhere.
+    Content,
 }
 
 impl Failed {
@@ -45,7 +47,7 @@ impl Failed {
             Self::Exists | Self::Conflict => ErrorReason::Conflict,
             Self::Gone => ErrorReason::NotFound,
             Self::Forbidden => ErrorReason::Forbidden,
-            Self::Invalid => ErrorReason::Invalid,
+            Self::Invalid | Self::Content => ErrorReason::Invalid,
             Self::Transient(reason) => reason,
             Self::Certificate => ErrorReason::Certificate,
         }
@@ -55,7 +57,7 @@ impl Failed {
     pub(super) fn may_be_foreign(self) -> bool {
         match self {
             Self::Exists | Self::Conflict | Self::Invalid => true,
-            Self::Gone | Self::Forbidden | Self::Transient(_) | Self::Certificate => false,
+            Self::Gone | Self::Forbidden | Self::Transient(_) | Self::Certificate | Self::Content => false,
         }
     }
 }
@@ -65,7 +67,7 @@ impl Failed {
 pub struct Failure {
     /// Kind of the child.
     pub kind: ChildKind,
-    /// `Kind name`.
+    /// `Kind name`, or as the event of the change names it.
     pub what: String,
     /// How.
     pub failed: Failed,
@@ -84,7 +86,7 @@ impl Failure {
             Failed::Gone if kind == ChildKind::Certificate => "; install cert-manager, or remove spec.network.konnectCertificate",
             Failed::Gone => "; its namespace may be going away",
             Failed::Invalid => "; mend what the message names",
-            Failed::Exists | Failed::Conflict | Failed::Transient(_) | Failed::Certificate => "; it is tried again",
+            Failed::Exists | Failed::Conflict | Failed::Transient(_) | Failed::Certificate | Failed::Content => "; it is tried again",
         };
         Self { kind, message: format!("{what}: {said}{cure}"), what, failed }
     }
@@ -97,6 +99,16 @@ impl Failure {
 
     pub(super) fn certificate(name: &str, message: String) -> Self {
         Self { kind: ChildKind::Secret, what: format!("Secret {name}"), failed: Failed::Certificate, message }
+    }
+
+    /// Plugin content that a person has to look at.
+    pub(super) fn content(what: String, message: String) -> Self {
+        Self { kind: ChildKind::ConfigMap, what, failed: Failed::Content, message }
+    }
+
+    /// Plugin content that somebody else is just writing.
+    pub(super) fn waits(what: String, problem: String) -> Self {
+        Self { kind: ChildKind::ConfigMap, what, failed: Failed::Conflict, message: format!("{problem}; it is tried again") }
     }
 
     pub(super) fn unreadable(kind: ChildKind, name: &str, error: &serde_json::Error) -> Self {
@@ -113,7 +125,7 @@ impl Failure {
     #[must_use]
     pub fn needs_a_person(&self) -> bool {
         match self.failed {
-            Failed::Forbidden | Failed::Invalid | Failed::Gone | Failed::Certificate => true,
+            Failed::Forbidden | Failed::Invalid | Failed::Gone | Failed::Certificate | Failed::Content => true,
             Failed::Exists | Failed::Conflict | Failed::Transient(_) => false,
         }
     }

@@ -1,6 +1,7 @@
 //! The only writer. Carries out what a plan wants, in its order, and puts the server's answers into the caches.
 
 mod children;
+mod contents;
 mod errors;
 mod object;
 mod takeover;
@@ -13,11 +14,16 @@ use tracing::Instrument;
 use weir_core::{
     live,
     plan::{CertificateRequest, Change, ChildKind, Object, Target},
+    plugin_installation::content::Content,
 };
 
-pub(crate) use self::children::{certificate_resource, tls_secret};
+use self::contents::Contents;
 pub use self::errors::{Failed, Failure};
 pub use self::object::Patched;
+pub(crate) use self::{
+    children::{certificate_resource, tls_secret},
+    contents::stands,
+};
 use crate::{
     authority::Authority,
     cache::Key,
@@ -34,13 +40,14 @@ pub struct Writer {
     authority: Arc<Authority>,
     /// Names that turned out to be held by objects we do not watch.
     foreign: Mutex<Foreign>,
+    contents: Contents,
 }
 
 impl Writer {
     /// A writer through this client.
     #[must_use]
     pub fn new(client: Client, world: Arc<World>, metrics: Arc<Metrics>, authority: Arc<Authority>) -> Self {
-        Self { client, world, metrics, authority, foreign: Mutex::default() }
+        Self { client, world, metrics, authority, foreign: Mutex::default(), contents: Contents::default() }
     }
 
     /// Names that others hold, as far as writes have shown.
@@ -48,8 +55,16 @@ impl Writer {
         self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Carries out changes of children. One that fails holds back only what needs it: the Deployment its certificate, deletions everything.
-    pub async fn children(&self, owner: &Key, uid: &str, changes: &[Change], remembered: &mut Remembered) -> Vec<Failure> {
+    /// Carries out changes of children. One that fails holds back only what needs it: the Deployment its certificate and the content of its
+    /// plugins, deletions everything. `known` are the contents that the changes may ask for.
+    pub async fn children(
+        &self,
+        owner: &Key,
+        uid: &str,
+        known: &[Arc<Content>],
+        changes: &[Change],
+        remembered: &mut Remembered,
+    ) -> Vec<Failure> {
         let mut failures: Vec<Failure> = Vec::new();
         for change in changes {
             let failed = match change {
@@ -61,8 +76,15 @@ impl Writer {
                 Change::MintCertificate(request) => {
                     self.mint(uid, request).instrument(write("mint", ChildKind::Secret, request.metadata.name.as_deref())).await
                 }
+                Change::ProvideContent(request) => {
+                    let span = write("provide", ChildKind::ConfigMap, Some(&request.installation.1));
+                    self.provide(request, known).instrument(span).await
+                }
                 Change::TakeOver(target) => self.take_over(target).instrument(write("take over", target.kind, Some(&target.name))).await,
-                Change::Delete(_) if !failures.is_empty() => continue,
+                Change::Delete(_) | Change::ReleaseContent { .. } if !failures.is_empty() => continue,
+                Change::ReleaseContent { target, owner } => {
+                    self.leave(target, owner, remembered).instrument(write("release", target.kind, Some(&target.name))).await
+                }
                 Change::Delete(target) => {
                     self.delete(target, remembered).instrument(write("delete", target.kind, Some(&target.name))).await
                 }
@@ -81,6 +103,9 @@ impl Writer {
         let kind = object.kind();
         let name = object.meta().name.clone().unwrap_or_default();
         let body = object.to_json();
+        if let (Object::ConfigMap(map), true) = (object, first) {
+            return self.store(owner, uid, map, &body).await;
+        }
         if first && merges(kind) && self.learn(kind, owner, uid, &name).await == Holder::Stranger {
             return Err(Failure::taken(kind, &name));
         }
@@ -145,15 +170,19 @@ pub(crate) enum Holder {
 fn merges(kind: ChildKind) -> bool {
     match kind {
         ChildKind::HorizontalPodAutoscaler | ChildKind::PodDisruptionBudget | ChildKind::Certificate => true,
-        ChildKind::Service | ChildKind::Secret | ChildKind::Deployment => false,
+        ChildKind::Service | ChildKind::Secret | ChildKind::Deployment | ChildKind::ConfigMap => false,
     }
 }
 
-/// A Deployment whose certificate could not be stored would wait for it for ever; the next pass makes both.
+/// A Deployment whose certificate or plugins could not be stored would wait for them for ever; the next pass makes both.
 fn needs(object: &Object, failures: &[Failure]) -> bool {
     match object {
-        Object::Deployment(_) => failures.iter().any(|f| f.kind == ChildKind::Secret),
-        Object::Service(_) | Object::HorizontalPodAutoscaler(_) | Object::PodDisruptionBudget(_) | Object::Certificate(_) => false,
+        Object::Deployment(_) => failures.iter().any(|f| matches!(f.kind, ChildKind::Secret | ChildKind::ConfigMap)),
+        Object::Service(_)
+        | Object::HorizontalPodAutoscaler(_)
+        | Object::PodDisruptionBudget(_)
+        | Object::Certificate(_)
+        | Object::ConfigMap(_) => false,
     }
 }
 
@@ -170,6 +199,7 @@ impl From<ChildKind> for ObjectKind {
             ChildKind::HorizontalPodAutoscaler => Self::HorizontalPodAutoscaler,
             ChildKind::PodDisruptionBudget => Self::PodDisruptionBudget,
             ChildKind::Certificate => Self::Certificate,
+            ChildKind::ConfigMap => Self::ConfigMap,
         }
     }
 }

@@ -72,7 +72,12 @@ impl Writer {
                     finalizers.extend(present.then(|| key.clone()));
                 }
                 // Of children.
-                Change::Apply { .. } | Change::MintCertificate(_) | Change::TakeOver(_) | Change::Delete(_) => {}
+                Change::Apply { .. }
+                | Change::MintCertificate(_)
+                | Change::ProvideContent(_)
+                | Change::ReleaseContent { .. }
+                | Change::TakeOver(_)
+                | Change::Delete(_) => {}
             }
         }
         let mut metadata = version(object);
@@ -117,7 +122,9 @@ impl Writer {
             Err(error) => match Failed::of(&error) {
                 Failed::Conflict | Failed::Exists => Patched::Stale,
                 Failed::Gone => Patched::Gone,
-                Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate => Patched::Failed(error),
+                Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => {
+                    Patched::Failed(error)
+                }
             },
         }
     }

@@ -12,6 +12,7 @@ use weir_core::{
     plan::ChildKind,
 };
 
+use super::plugins;
 use crate::{
     cache::{Cache, Cached, Key},
     context::Context,
@@ -29,11 +30,15 @@ pub(super) async fn snapshot(context: &Context, data_plane: &DataPlane, remember
     let (extension, namesake) = extension(context, data_plane);
     let secrets = secrets(context, &key.namespace, &extension).await?;
     let namespace = context.world.namespaces.get(&Key::new("", key.namespace.clone()));
+    let plugins = plugins::uses(context, data_plane);
+    let mut children = children(context, &key, data_plane, remembered);
+    children.contents = plugins::contents(context, &key.namespace, data_plane.metadata.uid.as_deref().unwrap_or_default(), &plugins);
     Ok(Snapshot {
         now: context.clock.now(),
         operator: operator(context),
         namespace_labels: namespace.and_then(|n| n.metadata.labels.clone()).unwrap_or_default(),
-        children: children(context, &key, data_plane, remembered),
+        children,
+        plugins,
         data_plane: data_plane.clone(),
         extension,
         namesake,
@@ -41,7 +46,8 @@ pub(super) async fn snapshot(context: &Context, data_plane: &DataPlane, remember
     })
 }
 
-fn operator(context: &Context) -> Operator {
+/// What the operator knows about itself and its cluster.
+pub(crate) fn operator(context: &Context) -> Operator {
     let settings = &context.settings;
     let facts = context.authority.facts();
     let certificate_problem = facts.is_none().then(|| context.authority.problem());
@@ -85,7 +91,9 @@ fn children(context: &Context, key: &Key, data_plane: &DataPlane, remembered: &R
     let uid = data_plane.metadata.uid.as_deref().unwrap_or_default();
     let deployments = world.deployments.owned_by(uid);
     let replica_sets = deployments.iter().filter_map(|d| d.metadata.uid.as_deref()).flat_map(|uid| world.replica_sets.owned_by(uid));
-    let replica_sets = replica_sets.map(|r| ReplicaSetFacts { name: name(Cached::meta(&*r)), secrets: r.secrets.clone() }).collect();
+    let replica_sets = replica_sets
+        .map(|r| ReplicaSetFacts { name: name(Cached::meta(&*r)), secrets: r.secrets.clone(), config_maps: r.config_maps.clone() })
+        .collect();
     let mut children = Children {
         replica_sets,
         services: owned(&world.services, uid, ChildKind::Service, remembered),

@@ -1,6 +1,7 @@
 //! DataPlane: watches wake a pass, gather makes its snapshot, the core decides and plans, the writer carries it out.
 
 mod gather;
+mod plugins;
 mod renewals;
 pub mod watches;
 
@@ -18,6 +19,7 @@ use weir_core::{
     plan::{Change, ChildKind, Object, Plan},
 };
 
+pub(crate) use self::gather::operator;
 pub use self::renewals::Renewals;
 use crate::{
     apply::{Failure, Patched},
@@ -63,13 +65,15 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     let Some(sealing) = context.sealing.get() else { return (Outcome::Failed, Next::After(UNSEEN)) };
     let policies = context.policies.current();
     let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
-    let mut failures = context.writer.children(key, &uid, &plan.changes, &mut remembered).await;
-    // Without a new certificate the pods go on with the one they have, and everything else of the Deployment goes on too.
-    if let Some(problem) = failures.iter().find(|f| f.kind == ChildKind::Secret).map(|f| f.message.clone()) {
+    let mut failures = children(context, key, &snapshot, &plan, &mut remembered).await;
+    let failed = |kind| failures.iter().find(|f| f.kind == kind).map(|f| f.message.clone());
+    // Without a new certificate the pods go on with the one they have, and everything else of the Deployment goes on too. Without the content
+    // of a plugin they would not start.
+    if let (Some(problem), None) = (failed(ChildKind::Secret), failed(ChildKind::ConfigMap)) {
         snapshot.operator.certificate_problem = Some(problem);
         plan = reconcile(&snapshot, &policies, sealing).await;
         plan.changes.retain(|c| matches!(c, Change::Apply { object: Object::Deployment(_), .. }));
-        failures.extend(context.writer.children(key, &uid, &plan.changes, &mut remembered).await);
+        failures.extend(children(context, key, &snapshot, &plan, &mut remembered).await);
     }
     for failure in &failures {
         context.metrics.failed(Kind::DataPlane, failure.failed.reason());
@@ -93,6 +97,19 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
         (Written::Done, true, None) if held => (Outcome::Held, Next::Done),
         (Written::Done, true, None) => (Outcome::Done, Next::Done),
     }
+}
+
+async fn children(
+    context: &Context,
+    key: &Key,
+    snapshot: &weir_core::dataplane::Snapshot,
+    plan: &Plan<DataPlaneStatus>,
+    remembered: &mut Remembered,
+) -> Vec<Failure> {
+    let asks = plan.changes.iter().any(|c| matches!(c, Change::ProvideContent(_)));
+    let known = if asks { plugins::known(context, snapshot) } else { Vec::new() };
+    let uid = snapshot.data_plane.metadata.uid.as_deref().unwrap_or_default();
+    context.writer.children(key, uid, &known, &plan.changes, remembered).await
 }
 
 enum Written {

@@ -24,6 +24,7 @@ use crate::{
     context::Context,
     kong, konnect_extension,
     metrics::ObjectKind,
+    plugin_installation,
     watch::{Once, Optional, Selection, Sink, Watching, namespaced, one},
     world::{ForeignMeta, ReplicaSetMeta, labels_only, name_only, secret_meta, slim, slim_deployment, slim_served},
 };
@@ -112,6 +113,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
 /// The DataPlane itself. Only what a person may change hurries a pass; its own status is an echo.
 fn itself(context: &Context, change: Change<DataPlane>) {
     context.users.changed(&change, &context.extensions.queue);
+    plugin_installation::watches::data_plane(context, &change);
     let same = |old: &DataPlane, new: &DataPlane| {
         let (a, b) = (&old.metadata, &new.metadata);
         a.uid == b.uid
@@ -140,7 +142,7 @@ fn child<T: Cached>(context: &Context, change: &Change<T>) {
     owners(change).for_each(|key| context.data_planes.queue.soon(key));
 }
 
-/// A ReplicaSet that goes may free a certificate.
+/// A ReplicaSet that goes may free a certificate, or the content of a plugin.
 fn grandchild(context: &Context, change: &Change<ReplicaSetMeta>) {
     let metas = [&change.old, &change.new].into_iter().flatten().map(|object| object.meta());
     for meta in metas {
@@ -166,10 +168,11 @@ fn stranger(context: &Context, change: &Change<PartialObjectMeta<Service>>) {
     }
 }
 
-/// A child's Secret wakes its DataPlane; any other the extensions that name it.
+/// A child's Secret wakes its DataPlane; any other the extensions and installations that name it.
 fn secret(context: &Context, change: &Change<PartialObjectMeta<Secret>>) {
     child(context, change);
     konnect_extension::watches::secret(context, &change.key);
+    plugin_installation::watches::secret(context, &change.key);
 }
 
 async fn namespaces(context: &Context, watching: &Watching) {

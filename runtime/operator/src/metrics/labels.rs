@@ -164,6 +164,10 @@ pub enum ObjectKind {
     Lease,
     /// v1 ConfigMap.
     ConfigMap,
+    /// gateway-operator.konghq.com KongPluginInstallation.
+    KongPluginInstallation,
+    /// gateway.networking.k8s.io ReferenceGrant.
+    ReferenceGrant,
 }
 
 impl ObjectKind {
@@ -184,6 +188,8 @@ impl ObjectKind {
             Self::Event => "Event",
             Self::Lease => "Lease",
             Self::ConfigMap => "ConfigMap",
+            Self::KongPluginInstallation => "KongPluginInstallation",
+            Self::ReferenceGrant => "ReferenceGrant",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod collect;
 mod labels;
+mod pulls;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use prometheus_client::{
 use weir_host::layer::Counters;
 
 pub use labels::{ErrorReason, Kind, ObjectKind, Outcome, Verb};
+pub use pulls::{PullOutcome, Pulls};
 
 /// What `encode` returns, for the answer's Content-Type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -63,6 +65,8 @@ pub struct Metrics {
     objects: Family<OfKind, Gauge>,
     events_dropped: Counter,
     leader: Gauge,
+    /// Requests to registries.
+    pub pulls: Pulls,
 }
 
 impl Metrics {
@@ -81,6 +85,7 @@ impl Metrics {
             objects: Family::default(),
             events_dropped: Counter::default(),
             leader: Gauge::default(),
+            pulls: Pulls::default(),
         };
         metrics.start_at_zero();
         metrics.register(policies)
@@ -111,6 +116,7 @@ impl Metrics {
         registry.register("weir_objects", "Objects in the cache", self.objects.clone());
         registry.register("weir_events_dropped", "Events that were not written because too many waited", self.events_dropped.clone());
         registry.register("weir_leader", "1 when this replica leads", self.leader.clone());
+        self.pulls.register(registry);
         registry.register_collector(Box::new(collect::Policies(policies)));
         registry.register_collector(Box::new(collect::Process));
         self

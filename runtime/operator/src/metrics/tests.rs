@@ -25,6 +25,9 @@ fn what_is_counted_is_shown_under_its_name() {
     metrics.queue(Kind::DataPlane, 7);
     metrics.objects(Kind::DataPlane, 200);
     metrics.leading(true);
+    metrics.pulls.ended(PullOutcome::NotFound);
+    metrics.pulls.took(Duration::from_secs(2));
+    metrics.pulls.kept(5);
     let text = metrics.encode();
     for (series, expected) in [
         ("weir_reconcile_total{kind=\"DataPlane\",outcome=\"Done\"}", "1"),
@@ -39,6 +42,10 @@ fn what_is_counted_is_shown_under_its_name() {
         ("weir_queue_depth{kind=\"DataPlane\"}", "7"),
         ("weir_objects{kind=\"DataPlane\"}", "200"),
         ("weir_leader", "1"),
+        ("weir_plugin_pulls_total{outcome=\"not_found\"}", "1"),
+        ("weir_plugin_pulls_total{outcome=\"fetched\"}", "0"),
+        ("weir_plugin_pull_duration_seconds_count", "1"),
+        ("weir_plugin_cache_bytes", "5"),
         ("weir_policy_calls_total{slot=\"konnect-env\",outcome=\"Answered\"}", "0"),
         ("weir_policy_call_seconds_total{slot=\"konnect-env\"}", "0.0"),
     ] {

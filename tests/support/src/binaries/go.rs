@@ -51,7 +51,7 @@ fn go(source: &Path) -> Command {
 
 fn check_in(module: &Module, source: &Path) -> Result<()> {
     let wanted = module.go_version().unwrap_or("1");
-    let cure = format!("install Go {wanted} or newer, or name a directory with kube-apiserver and etcd in KUBEBUILDER_ASSETS");
+    let cure = module.cure();
     let answer = go(source).arg("version").output().map_err(|error| anyhow!("cannot run `go` ({error}); {cure}"))?;
     if !answer.status.success() {
         bail!("`go version` failed: {}; {cure}", String::from_utf8_lossy(&answer.stderr).trim().replace('\n', " "));
@@ -59,7 +59,7 @@ fn check_in(module: &Module, source: &Path) -> Result<()> {
     let said = String::from_utf8_lossy(&answer.stdout);
     match said.split_whitespace().nth(2) {
         Some(version) if at_least(version.trim_start_matches("go"), wanted) => Ok(()),
-        Some(version) => bail!("{version} is too old to build the control plane; {cure}"),
+        Some(version) => bail!("{version} is too old to build {}; {cure}", module.name),
         None => bail!("`go version` says {:?}, which is no version; {cure}", said.trim()),
     }
 }

@@ -1,6 +1,8 @@
-//! The programs of a control plane: from `KUBEBUILDER_ASSETS`, from a cache, or built from Go modules with pinned versions.
+//! The programs of a control plane: from `KUBEBUILDER_ASSETS`, from a cache, or built from Go modules with pinned versions. Programs
+//! that push to registries are built in the same way, or come with Debian.
 
 mod cache;
+mod debian;
 mod go;
 mod module;
 
@@ -8,8 +10,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+pub use debian::{DOCKER_REGISTRY, Debian, HTPASSWD, NGINX, SKOPEO, UMOCI, ZSTD, not_installed};
+
 use cache::Cache;
-use module::{ETCD, KUBERNETES, KWOK, Module, STAGES};
+use module::{CRANE, ETCD, KUBERNETES, KWOK, Module, ORAS, STAGES};
 
 /// What says progress: one line at a time, without a line end.
 pub type Progress<'a> = dyn FnMut(&str) + 'a;
@@ -54,6 +58,32 @@ pub fn missing() -> Option<String> {
     let check = || -> Result<()> {
         let (assets, cache) = (Assets::from_env()?, Cache::open()?);
         let to_build = assets.missing().find(|module| !cache.has(module));
+        to_build.map_or(Ok(()), go::check)
+    };
+    check().err().map(|error| format!("{error:#}"))
+}
+
+/// Where `oras` is, which pushes bare files; built if it is nowhere yet.
+pub fn oras(progress: &mut Progress<'_>) -> Result<PathBuf> {
+    tool(&ORAS, "oras", progress)
+}
+
+/// Where `crane` is, which appends layers and makes indexes; built if it is nowhere yet.
+pub fn crane(progress: &mut Progress<'_>) -> Result<PathBuf> {
+    tool(&CRANE, "crane", progress)
+}
+
+fn tool(module: &Module, file: &str, progress: &mut Progress<'_>) -> Result<PathBuf> {
+    let cache = Cache::open()?;
+    cache.ensure(module, progress)?;
+    Ok(cache.dir(module).join(file))
+}
+
+/// Why this machine cannot have `oras` and `crane`, in one line; `None` if it can. Builds nothing.
+pub fn missing_tools() -> Option<String> {
+    let check = || -> Result<()> {
+        let cache = Cache::open()?;
+        let to_build = [&ORAS, &CRANE].into_iter().find(|module| !cache.has(module));
         to_build.map_or(Ok(()), go::check)
     };
     check().err().map(|error| format!("{error:#}"))

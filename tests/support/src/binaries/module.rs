@@ -62,6 +62,24 @@ pub(super) const KWOK: Module = Module {
     }),
 };
 
+pub(super) const ORAS: Module = Module {
+    name: "oras",
+    go_mod: include_str!("../../control-plane/oras/go.mod"),
+    go_sum: include_str!("../../control-plane/oras/go.sum"),
+    programs: &[("oras", "oras.land/oras/cmd/oras")],
+    versioned: None,
+    copied: None,
+};
+
+pub(super) const CRANE: Module = Module {
+    name: "crane",
+    go_mod: include_str!("../../control-plane/crane/go.mod"),
+    go_sum: include_str!("../../control-plane/crane/go.sum"),
+    programs: &[("crane", "github.com/google/go-containerregistry/cmd/crane")],
+    versioned: None,
+    copied: None,
+};
+
 impl Module {
     /// Every file a build leaves behind.
     pub(super) fn products(&self) -> impl Iterator<Item = &'static str> + '_ {
@@ -80,6 +98,15 @@ impl Module {
             }
         }
         Ok(flags)
+    }
+
+    /// What to do on a machine that cannot build it. Only a control plane's programs may come from elsewhere.
+    pub(super) fn cure(&self) -> String {
+        let install = format!("install Go {} or newer", self.go_version().unwrap_or("1"));
+        match self.name {
+            "oras" | "crane" => install,
+            _ => format!("{install}, or name a directory with kube-apiserver and etcd in KUBEBUILDER_ASSETS"),
+        }
     }
 
     /// The Go version that go.mod asks for.
@@ -120,7 +147,7 @@ mod tests {
 
     #[test]
     fn keys_differ_and_go_versions_are_known() {
-        let modules = [&ETCD, &KUBERNETES, &KWOK];
+        let modules = [&ETCD, &KUBERNETES, &KWOK, &ORAS, &CRANE];
         for module in modules {
             assert!(module.key().unwrap().starts_with(module.name));
             assert!(module.go_version().unwrap().starts_with("1."));

@@ -71,21 +71,28 @@ pub(super) fn api_server(binaries: &Binaries, files: &Files, ports: Ports) -> Co
     command
 }
 
-pub(super) fn controller_manager(binaries: &Binaries, files: &Files) -> Result<Command> {
+pub(super) fn controller_manager(binaries: &Binaries, files: &Files, stock_limits: bool) -> Result<Command> {
     let mut command = Command::new(&binaries.kube_controller_manager);
     command.args([path("--kubeconfig", files.kubeconfig(files::CONTROLLER_MANAGER)?)]);
     command.args([path("--service-account-private-key-file", &files.account_key()), path("--root-ca-file", &files.certificate())]);
-    command.args(["--leader-elect=false", "--secure-port=0"]).args(QPS);
+    command.args(["--leader-elect=false", "--secure-port=0"]);
+    if stock_limits {
+        return Ok(command);
+    }
+    command.args(QPS);
     for workers in ["deployment", "replicaset", "endpoint", "service-endpoint", "gc", "namespace"] {
         command.arg(format!("--concurrent-{workers}-syncs=50"));
     }
     Ok(command)
 }
 
-pub(super) fn scheduler(binaries: &Binaries, files: &Files) -> Result<Command> {
+pub(super) fn scheduler(binaries: &Binaries, files: &Files, stock_limits: bool) -> Result<Command> {
     let mut command = Command::new(&binaries.kube_scheduler);
     command.args([path("--kubeconfig", files.kubeconfig(files::SCHEDULER)?)]);
-    command.args(["--leader-elect=false", "--secure-port=0"]).args(QPS);
+    command.args(["--leader-elect=false", "--secure-port=0"]);
+    if !stock_limits {
+        command.args(QPS);
+    }
     Ok(command)
 }
 

@@ -38,11 +38,14 @@ pub struct Options {
     pub keep: bool,
     /// How many fake nodes there are.
     pub nodes: usize,
+    /// Kubernetes' own components with the limits they have by default, instead of as fast as they can. For measurements: a controller manager
+    /// that takes the machine's processors for itself hides what the operator does.
+    pub stock_limits: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { users: Vec::new(), run_dir: None, keep: false, nodes: 1 }
+        Self { users: Vec::new(), run_dir: None, keep: false, nodes: 1, stock_limits: false }
     }
 }
 

@@ -91,8 +91,8 @@ fn launch(options: &Options, binaries: &Binaries, progress: &mut Progress<'_>) -
     let probe = plane.launch_api_server(begin + LIMIT)?;
 
     progress("starting kube-controller-manager, kube-scheduler and kwok …");
-    plane.spawn("kube-controller-manager", flags::controller_manager(binaries, &plane.files)?)?;
-    plane.spawn("kube-scheduler", flags::scheduler(binaries, &plane.files)?)?;
+    plane.spawn("kube-controller-manager", flags::controller_manager(binaries, &plane.files, options.stock_limits)?)?;
+    plane.spawn("kube-scheduler", flags::scheduler(binaries, &plane.files, options.stock_limits)?)?;
     plane.spawn("kwok", flags::kwok(binaries, &plane.files)?)?;
     probe.with(|client| async move { nodes::create(&client, options.nodes).await })?;
     plane.wait_for("nodes are not ready", "kwok", Instant::now() + LIMIT, |_| {

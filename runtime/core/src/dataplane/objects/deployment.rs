@@ -69,6 +69,11 @@ pub fn build(dp: &Validated<'_>, name: String, template: PodTemplateSpec, replic
     let mut metadata = meta(dp, name, all);
     let mut annotations = given(options.and_then(|o| o.annotations.as_ref()));
     annotations.insert(TEMPLATE_HASH.into(), hash::digest_json(&template));
+    if dp.manual() {
+        let generation = dp.snapshot.data_plane.metadata.generation.unwrap_or_default();
+        annotations.insert(keys::ROLLED_GENERATION.into(), generation.to_string());
+        annotations.insert(keys::OPERATOR_VERSION.into(), dp.snapshot.operator.version.clone());
+    }
     annotations.extend(decisions.map(|text| (keys::DECISIONS.to_owned(), text)));
     metadata.annotations = Some(annotations);
     Deployment {

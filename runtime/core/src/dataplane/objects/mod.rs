@@ -34,6 +34,18 @@ pub(crate) fn service_selector(dp: &Validated<'_>) -> Pairs {
     dp.selector_override.clone().unwrap_or_else(|| selector(dp))
 }
 
+/// The DataPlane as one owner among others: of plugin content, which lives as long as anybody uses it.
+pub(crate) fn plain_owner(dp: &Validated<'_>) -> OwnerReference {
+    OwnerReference {
+        api_version: format!("{}/v1beta1", keys::GATEWAY_OPERATOR_GROUP),
+        kind: "DataPlane".into(),
+        name: dp.name.clone(),
+        uid: dp.uid.clone(),
+        controller: None,
+        block_owner_deletion: None,
+    }
+}
+
 /// Metadata of a child: controller-owned by the DataPlane, without blockOwnerDeletion.
 pub(crate) fn meta(dp: &Validated<'_>, name: String, labels: Pairs) -> ObjectMeta {
     ObjectMeta {

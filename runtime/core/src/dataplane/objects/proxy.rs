@@ -12,7 +12,10 @@ use weir_api::dataplane::Hardened;
 
 use super::{admin_service::ADMIN_PORT, konnect_certificate};
 use crate::{
-    dataplane::validate::{PROXY, Validated},
+    dataplane::{
+        plugins::{self, Used},
+        validate::{PROXY, Validated},
+    },
     policy::{
         conflict_resolution::Origin,
         konnect_env::{Answer, VolumeSource},
@@ -70,12 +73,19 @@ pub struct Layers {
 impl Layers {
     /// Collects the claims: user, policy, generated, default.
     #[must_use]
-    pub fn collect(dp: &Validated<'_>, konnect: Option<&Answer>, certificate_secret: &str) -> Self {
+    pub fn collect(
+        dp: &Validated<'_>,
+        konnect: Option<&Answer>,
+        certificate_secret: &str,
+        used: &[Used],
+        mounted: &[plugins::Mounted<'_>],
+    ) -> Self {
         let mut layers = Self::default();
         layers.user(dp);
         if let Some(answer) = konnect {
             layers.konnect(answer);
         }
+        layers.plugins(used, mounted);
         layers.certificate(certificate_secret);
         if konnect_certificate::options(dp).is_some() {
             layers.konnect_certificate(&konnect_certificate::secret_name(dp));
@@ -169,6 +179,28 @@ impl Layers {
         let source = SecretVolumeSource { secret_name: Some(secret.into()), ..SecretVolumeSource::default() };
         self.volume(Origin::Generated, who, Volume { name: konnect_certificate::VOLUME.into(), secret: Some(source), ..Volume::default() });
         self.mount(Origin::Generated, who, konnect_certificate::VOLUME, konnect_certificate::MOUNT, true);
+    }
+
+    /// Plugins of installations (facts/kong-operator.md 2.5).
+    fn plugins(&mut self, used: &[Used], mounted: &[plugins::Mounted<'_>]) {
+        let who = "spec.pluginsToInstall";
+        for used in used {
+            for var in &used.content.env {
+                self.var(Origin::Policy, &format!("KongPluginInstallation {}", used.reference), &var.name, &var.value);
+            }
+        }
+        if mounted.is_empty() {
+            return;
+        }
+        self.var(Origin::Generated, who, "KONG_PLUGINS", &plugins::enabled(mounted));
+        self.var(Origin::Generated, who, "KONG_LUA_PACKAGE_PATH", &plugins::package_path(used));
+        for plugin in mounted {
+            let who = format!("KongPluginInstallation {}", plugin.used.reference);
+            let volume = plugins::volume(*plugin);
+            let name = volume.name.clone();
+            self.volume(Origin::Generated, &who, volume);
+            self.mount(Origin::Generated, &who, &name, &plugins::mount_path(&plugin.plugin.name), true);
+        }
     }
 
     fn hardened(&mut self) {

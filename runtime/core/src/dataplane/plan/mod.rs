@@ -1,5 +1,6 @@
 //! From what was decided to what has to be done. Pure and total: one pass wants everything that can be known in that pass.
 
+pub(crate) mod held;
 pub mod lookup;
 mod prune;
 pub(crate) mod rollout;
@@ -30,6 +31,8 @@ pub(crate) struct Wanted {
     /// Name of the ingress Service in force.
     pub(crate) ingress: Option<String>,
     pub(crate) rollout: Rollout,
+    /// What is said besides changes and holds.
+    pub(crate) events: Vec<Event>,
 }
 
 impl Wanted {
@@ -105,7 +108,7 @@ impl Wanted {
 /// Plans the pass.
 #[must_use]
 pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
-    let mut wanted = Wanted { changes: Vec::new(), holds: problems(dp), ingress: None, rollout: Rollout::None };
+    let mut wanted = Wanted { changes: Vec::new(), holds: problems(dp), ingress: None, rollout: Rollout::None, events: Vec::new() };
     let kept_by = takeover::kept_by(dp);
     if !dp.holds(HeldPart::Everything) && kept_by.is_none() {
         wanted.holds.extend(decided.holds.iter().cloned());
@@ -126,10 +129,14 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
         wanted.stop(dp, rollout, reasons::KONG_OPERATOR_LIVE, takeover::running(holder));
     }
     let status = status::build(dp, decided, &wanted);
+    if !matches!(wanted.rollout, Rollout::Paused | Rollout::KongOperator { .. }) {
+        wanted.changes.extend(status::machine_readable(dp, decided));
+    }
     let status_changed = dp.snapshot.data_plane.status.as_ref() != Some(&status);
     let mut events: Vec<Event> = decided.findings.iter().filter_map(Event::of_finding).collect();
     events.extend(wanted.holds.iter().map(|h| Event::warning(&h.reason, "A part of this object is held back", h.message.clone())));
     events.extend(wanted.changes.iter().map(change_event));
+    events.append(&mut wanted.events);
     Plan {
         changes: wanted.changes,
         status: Some(status),
@@ -172,6 +179,14 @@ fn change_event(change: &Change) -> Event {
         }
         Change::TakeOver(target) => {
             Event::normal("TakenOver", "A child of Kong's operator was taken over", format!("{} {}", target.kind.api().1, target.name))
+        }
+        Change::ProvideContent(request) => Event::normal(
+            "PluginProvided",
+            "The content of a plugin was stored in this namespace",
+            format!("{}/{}", request.installation.0, request.installation.1),
+        ),
+        Change::ReleaseContent { target, owner: _ } => {
+            Event::normal("PluginReleased", "Content of a plugin that no pod can use any more was released", target.name.clone())
         }
         Change::SetFinalizer { key, present: true } => Event::normal("FinalizerSet", "A finalizer was set", key.clone()),
         Change::SetFinalizer { key, present: false } => Event::normal("FinalizerRemoved", "A finalizer was removed", key.clone()),

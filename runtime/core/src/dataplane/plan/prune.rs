@@ -1,5 +1,7 @@
 //! What is ours and not wanted any more. A part that is held is never pruned.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Wanted, lookup, takeover, target};
@@ -7,9 +9,10 @@ use crate::{
     dataplane::{
         decide::Decided,
         objects::{autoscaler, certificate, disruption_budget, konnect_certificate},
+        plugins,
         validate::Validated,
     },
-    plan::{Change, ChildKind, HeldPart},
+    plan::{Change, ChildKind, HeldPart, Target},
 };
 
 pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&str>, wanted: &mut Wanted) {
@@ -41,11 +44,24 @@ pub(crate) fn prune(dp: &Validated<'_>, decided: &Decided, deployment: Option<&s
     gone.extend(certificates.into_iter().skip(spare(konnect_certificate::options(dp).is_some())).map(|m| (ChildKind::Certificate, m)));
     let unused = certificate::unused(dp, &decided.certificate.secret);
     gone.extend(unused.iter().map(|s| (ChildKind::Secret, &s.metadata)));
+    contents(dp, decided, wanted);
     for (kind, meta) in gone.into_iter().filter(|(_, m)| m.deletion_timestamp.is_none()) {
         if takeover::is_bound(meta) {
             wanted.take_over(target(dp, kind, meta));
         }
         wanted.changes.push(Change::Delete(target(dp, kind, meta)));
+    }
+}
+
+/// Plugin content that neither this pass nor any ReplicaSet mounts: an undone rollout finds what it had.
+fn contents(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
+    let own = decided.own.iter().flat_map(|own| &own.plugins);
+    let mut used: BTreeSet<String> = plugins::map_names(decided.plugins.iter().chain(own).map(|u| &*u.content)).collect();
+    used.extend(dp.snapshot.children.replica_sets.iter().flat_map(|r| r.config_maps.iter().cloned()));
+    used.extend(lookup::live_deployment(dp).into_iter().flat_map(|d| plugins::mounted_maps(&d.object)));
+    for map in dp.snapshot.children.contents.iter().filter(|m| m.owners.contains(&dp.uid) && !m.leaving && !used.contains(&m.name)) {
+        let target = Target { kind: ChildKind::ConfigMap, namespace: dp.namespace.clone(), name: map.name.clone(), uid: map.uid.clone() };
+        wanted.changes.push(Change::ReleaseContent { target, owner: dp.uid.clone() });
     }
 }
 

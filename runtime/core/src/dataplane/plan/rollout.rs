@@ -3,20 +3,22 @@
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::PodTemplateSpec};
 use weir_api::{condition::reasons, keys};
 
-use super::{Wanted, lookup, takeover};
+use super::{Wanted, held, lookup, takeover};
 use crate::{
     dataplane::{
-        decide::Decided,
+        decide::{Decided, Own},
         objects::{
             autoscaler, certificate,
             deployment::{self, TEMPLATE_HASH},
+            plain_owner,
             proxy::CLUSTER_CERTIFICATE_VOLUME,
         },
+        plugins::{self, Used},
         snapshot::Child,
         validate::{Konnect, Validated},
     },
     hash, live,
-    plan::{Change, ChildKind, HeldPart, Object},
+    plan::{Change, ChildKind, ContentRequest, HeldPart, Object},
 };
 
 /// Whether the pod template waits for a person.
@@ -38,6 +40,19 @@ pub(crate) enum Rollout {
         /// An approval that is there and names another one.
         approved: Option<String>,
     },
+    /// A change that comes from elsewhere waits (semantics "Owner-held rollouts").
+    Foreign {
+        /// Hash of the pending template.
+        pending: String,
+        /// Hash of the template in force.
+        from: String,
+        /// What differs, by name.
+        what: String,
+        /// An approval that is there and names another one.
+        approved: Option<String>,
+    },
+    /// The owner holds changes from elsewhere, and none waits.
+    Manual,
     /// The object is paused.
     Paused,
     /// Kong's operator runs, and the object is its.
@@ -51,7 +66,6 @@ pub(crate) enum Rollout {
 pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) -> Option<String> {
     let live = lookup::live_deployment(dp);
     let name = wanted.name(HeldPart::PodTemplate, ChildKind::Deployment, &lookup::deployment(dp))?;
-    plugins(dp, wanted);
     if let Some(hold) = &decided.certificate.blocked {
         wanted.holds.push(hold.clone());
     }
@@ -72,12 +86,19 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
             }
             Template::Roll(Box::new(template))
         }
-        (Some(template), Some(live)) => gate(dp, template, live, wanted),
+        (Some(template), Some(live)) => gate(dp, decided, template, live, wanted),
     };
+    contents(dp, decided, &template, wanted);
     let object = match template {
         Template::Roll(template) => {
             mint(decided, wanted);
             deployment::build(dp, name.clone(), *template, replicas(dp, live), decided.decisions.clone())
+        }
+        Template::Own(template, own) => {
+            if own.certificate == decided.certificate.secret {
+                mint(decided, wanted);
+            }
+            deployment::build(dp, name.clone(), *template, replicas(dp, live), own.decisions.clone())
         }
         Template::Keep(live) => keep(dp, decided, name.clone(), live, wanted),
     };
@@ -85,22 +106,52 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
     Some(name)
 }
 
-enum Template<'a> {
+pub(super) enum Template<'a> {
+    /// With the answers of this pass.
     Roll(Box<PodTemplateSpec>),
+    /// An own change of the owner, with the answers in force.
+    Own(Box<PodTemplateSpec>, &'a Own),
     Keep(&'a Child<Deployment>),
 }
 
-/// A custom plugin is never silently left out: until installations are served, the pod template is held.
-fn plugins(dp: &Validated<'_>, wanted: &mut Wanted) {
-    if dp.spec().plugins_to_install.as_ref().is_none_or(Vec::is_empty) {
-        return;
+/// The content that the template mounts stands in the namespace before the Deployment does. What pods have already is seen to as well: somebody
+/// may have deleted it.
+fn contents(dp: &Validated<'_>, decided: &Decided, template: &Template<'_>, wanted: &mut Wanted) {
+    let used: Vec<&Used> = match template {
+        Template::Roll(_) => decided.plugins.iter().collect(),
+        Template::Own(_, own) => own.plugins.iter().collect(),
+        Template::Keep(live) => {
+            let maps = plugins::mounted_maps(&live.object);
+            let mounted = |used: &&Used| plugins::map_names([&*used.content]).any(|name| maps.contains(&name));
+            let own = decided.own.iter().flat_map(|own| &own.plugins).filter(|used| !decided.plugins.contains(used));
+            decided.plugins.iter().chain(own).filter(mounted).collect()
+        }
+    };
+    let mine =
+        |name: &String| dp.snapshot.children.contents.iter().any(|map| map.name == *name && !map.leaving && map.owners.contains(&dp.uid));
+    for used in used {
+        if plugins::map_names([&*used.content]).all(|name| mine(&name)) {
+            continue;
+        }
+        let (namespace, name) = used.reference.split_once('/').unwrap_or_default();
+        wanted.changes.push(Change::ProvideContent(Box::new(ContentRequest {
+            namespace: dp.namespace.clone(),
+            hash: used.content.hash.clone(),
+            maps: used.content.maps,
+            installation: (namespace.to_owned(), name.to_owned()),
+            owner: plain_owner(dp),
+        })));
     }
-    let message = "spec.pluginsToInstall: plugin installations are not served yet; the pod template is held, because a gateway without its plugins may let traffic through";
-    wanted.hold(HeldPart::PodTemplate, reasons::NOT_SUPPORTED, message);
 }
 
 /// With blue/green every change of the template waits for a promotion, which then rolls in place.
-fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deployment>, wanted: &mut Wanted) -> Template<'a> {
+fn gate<'a>(
+    dp: &Validated<'_>,
+    decided: &'a Decided,
+    template: PodTemplateSpec,
+    live: &'a Child<Deployment>,
+    wanted: &mut Wanted,
+) -> Template<'a> {
     let promote = dp.annotation(keys::PROMOTE_WHEN_READY) == Some("true");
     // A promotion is the owner's word too.
     if let Some(waiting) = takeover::waiting(dp, &template, live).filter(|_| !(blue_green(dp) && promote)) {
@@ -111,7 +162,7 @@ fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deplo
         return Template::Keep(live);
     }
     let differs = differs(&template, live);
-    if blue_green(dp) && differs && !promote {
+    if blue_green(dp) && differs && !promote && !held::is_renewal(dp, &template, &decided.certificate.secret, live) {
         let pending = hash::digest_json(&template);
         let message = format!(
             "the pod template waits for annotation {}: \"true\"; it then rolls in place, since a preview is not offered yet",
@@ -123,8 +174,9 @@ fn gate<'a>(dp: &Validated<'_>, template: PodTemplateSpec, live: &'a Child<Deplo
     }
     if blue_green(dp) {
         promoted(dp, wanted);
+        return Template::Roll(Box::new(template));
     }
-    Template::Roll(Box::new(template))
+    if dp.manual() { held::manual(dp, decided, template, live, wanted) } else { Template::Roll(Box::new(template)) }
 }
 
 /// Nothing waits. An instruction that stands is used up, so that it does not promote a later change that nobody asked for.
@@ -146,11 +198,11 @@ fn blue_green(dp: &Validated<'_>) -> bool {
     dp.spec().deployment.as_ref().and_then(|d| d.rollout.as_ref()).is_some_and(|r| r.strategy.blue_green.is_some())
 }
 
-fn annotation<'a>(live: &'a Child<Deployment>, key: &str) -> Option<&'a String> {
+pub(super) fn annotation<'a>(live: &'a Child<Deployment>, key: &str) -> Option<&'a String> {
     live.object.metadata.annotations.as_ref()?.get(key)
 }
 
-fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> bool {
+pub(super) fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> bool {
     if let Some(in_force) = annotation(live, TEMPLATE_HASH) {
         return *in_force != hash::digest_json(template);
     }
@@ -163,12 +215,7 @@ fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> bool {
 fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deployment>, wanted: &mut Wanted) -> Deployment {
     let whole = || live.object.spec.as_ref().map(|s| s.template.clone()).unwrap_or_default();
     let mut template = live::owned::template(&live.object).unwrap_or_else(whole);
-    let volumes = template.spec.as_mut().and_then(|s| s.volumes.as_mut()).into_iter().flatten();
-    let mounted = volumes.filter(|v| v.name == CLUSTER_CERTIFICATE_VOLUME).find_map(|v| v.secret.as_mut());
-    let in_force = decided.certificate.secret.as_str();
-    let renewed = |name: &str| name == in_force || certificate::ends(dp, name);
-    if let Some(secret) = mounted.filter(|s| s.secret_name.as_deref().is_some_and(renewed)) {
-        secret.secret_name = Some(in_force.to_owned());
+    if renew(dp, decided, &mut template) {
         mint(decided, wanted);
     }
     let decisions = annotation(live, keys::DECISIONS).cloned();
@@ -176,6 +223,11 @@ fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deploy
     if let Some(annotations) = object.metadata.annotations.as_mut() {
         // The hash is of what was sent; the live template has the server's defaults too.
         annotations.remove(TEMPLATE_HASH);
+        // Nor is it rendered anew: whose change it was is still to be found out.
+        for key in [keys::ROLLED_GENERATION, keys::OPERATOR_VERSION] {
+            annotations.remove(key);
+            annotations.extend(annotation(live, key).map(|value| (key.to_owned(), value.clone())));
+        }
         match annotation(live, TEMPLATE_HASH) {
             Some(in_force) => annotations.extend([(TEMPLATE_HASH.to_owned(), in_force.clone())]),
             None => {
@@ -185,6 +237,24 @@ fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deploy
         }
     }
     object
+}
+
+/// Secret of the admin certificate in a template.
+pub(super) fn mounted_certificate(template: &mut PodTemplateSpec) -> Option<&mut String> {
+    let volumes = template.spec.as_mut()?.volumes.as_mut()?;
+    volumes.iter_mut().find(|v| v.name == CLUSTER_CERTIFICATE_VOLUME)?.secret.as_mut()?.secret_name.as_mut()
+}
+
+/// Puts the certificate in force in the place of one that nears its end. False while the template has another one, which stays.
+pub(super) fn renew(dp: &Validated<'_>, decided: &Decided, template: &mut PodTemplateSpec) -> bool {
+    let in_force = &decided.certificate.secret;
+    match mounted_certificate(template).filter(|name| *name == in_force || certificate::ends(dp, name)) {
+        Some(name) => {
+            name.clone_from(in_force);
+            true
+        }
+        None => false,
+    }
 }
 
 /// Digest of the Konnect certificate on the template: the Secret's, or the one in force while the answer in force is an older one.

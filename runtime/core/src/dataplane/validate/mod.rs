@@ -2,6 +2,7 @@
 
 mod extension;
 mod network;
+mod plugins;
 mod pod;
 mod scaling;
 mod unions;
@@ -11,6 +12,7 @@ use weir_api::{dataplane::DataPlaneSpec, keys};
 
 pub use self::extension::Konnect;
 pub use self::network::{IngressPort, ports};
+pub use self::plugins::{Plugin, State};
 
 use super::snapshot::Snapshot;
 use crate::{
@@ -52,6 +54,8 @@ pub struct Validated<'a> {
     pub ports: Vec<IngressPort>,
     /// What the extension says.
     pub konnect: Konnect,
+    /// Installations it names, each once, in its order.
+    pub plugins: Vec<Plugin>,
     /// Mistakes.
     pub problems: Vec<Problem>,
     /// Observations that hold nothing back.
@@ -95,13 +99,26 @@ impl Validated<'_> {
         self.snapshot.data_plane.metadata.annotations.as_ref()?.get(key).map(String::as_str)
     }
 
+    /// Whether changes from elsewhere wait for the owner's word (semantics "Owner-held rollouts"). A word that is not known counts as a yes.
+    #[must_use]
+    pub fn manual(&self) -> bool {
+        self.annotation(keys::ROLLOUT).is_some_and(|value| value != "Automatic")
+    }
+
     /// First field of every policy's input. Without kubectl's copy of the manifest (it repeats literal values) and Weir's records: looking again
     /// is no new question.
     #[must_use]
     pub fn context(&self) -> Context {
         let meta = &self.snapshot.data_plane.metadata;
         let mut annotations = meta.annotations.clone().unwrap_or_default();
-        let records = ["kubectl.kubernetes.io/last-applied-configuration", keys::DECISIONS, keys::CHECK_AT, keys::CHECKED_AT];
+        let records = [
+            "kubectl.kubernetes.io/last-applied-configuration",
+            keys::DECISIONS,
+            keys::CHECK_AT,
+            keys::CHECKED_AT,
+            keys::APPROVED_ROLLOUT,
+            keys::PLUGINS,
+        ];
         annotations.retain(|key, _| !records.contains(&key.as_str()));
         Context {
             contract_version: crate::policy::CONTRACT_VERSION.into(),
@@ -147,6 +164,7 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
         selector_override: None,
         ports: Vec::new(),
         konnect: extension::check(snapshot),
+        plugins: Vec::new(),
         problems: Vec::new(),
         findings: Vec::new(),
     };
@@ -156,6 +174,7 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     scaling::check(validated.spec(), &mut report);
     validated.ports = network::check(validated.spec(), &mut report);
     validated.selector_override = network::selector_override(validated.annotation(keys::SERVICE_SELECTOR_OVERRIDE), &mut report);
+    validated.plugins = plugins::check(snapshot, &mut report);
     check_metadata(&validated, &mut report);
     validated.problems = report.problems;
     validated.findings = report.findings;
@@ -196,6 +215,10 @@ fn check_name(name: &str, report: &mut Report) {
 
 /// Label and annotation keys that belong to operators are dropped, and that is said; what is no label at all is refused.
 fn check_metadata(validated: &Validated<'_>, report: &mut Report) {
+    if let Some(value) = validated.annotation(keys::ROLLOUT).filter(|value| !["Manual", "Automatic"].contains(value)) {
+        let message = format!("is {:?}: write \"Manual\" or \"Automatic\"; it counts as Manual", crate::policy::limits::cut(value));
+        report.finding(Severity::Warning, "UnknownRollout", format!("metadata.annotations[{}]", keys::ROLLOUT), message);
+    }
     let options = validated.spec().deployment.as_ref();
     let labels = options.and_then(|d| d.labels.as_ref());
     for (key, value) in labels.into_iter().flatten() {

@@ -94,6 +94,7 @@ fn answer_to_core(answer: wit::Answer) -> Result<core::Answer, String> {
 fn resolution(resolution: wit::Resolution) -> Result<core::Resolution, String> {
     let verdict = match resolution.verdict {
         wit::Verdict::Keep(index) => core::Verdict::Keep(index),
+        wit::Verdict::KeepSome(indices) => core::Verdict::KeepSome(indices),
         wit::Verdict::Merge(value) => core::Verdict::Merge(value),
         wit::Verdict::Reject(message) => core::Verdict::Reject(message),
         wit::Verdict::Hold(message) => core::Verdict::Hold(message),

@@ -36,6 +36,7 @@ impl WasmSlot for PluginPackaging {
             annotations: pairs(&input.annotations),
             signers: input.signers.clone(),
             files: input.files.iter().map(file).collect(),
+            bundled: input.bundled.clone(),
             extensions: extensions(),
         }
     }

@@ -64,7 +64,7 @@ fn main() -> Result<()> {
 
 fn measure(runtime: &tokio::runtime::Runtime, weir: &Path, count: usize) -> Result<Figures> {
     // One pod each; a node takes 110 by default, the fake ones take more.
-    let options = Options { nodes: 1 + count / 500, ..Options::default() };
+    let options = Options { nodes: 1 + count / 500, stock_limits: true, ..Options::default() };
     eprintln!("bench: {count} DataPlanes: control plane ...");
     let plane = ControlPlane::start(&options, &mut |line: &str| eprintln!("bench: {line}"))?;
     let client = runtime.block_on(async { plane.client() })?;

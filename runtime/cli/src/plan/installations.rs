@@ -1,0 +1,246 @@
+//! Installations of a plan: their artifacts come from files or a registry, and what they give goes to the DataPlanes of the same plan.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use futures::executor::block_on;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::Resource;
+use serde_json::Value;
+use weir_api::{
+    condition::types,
+    dataplane::DataPlane,
+    keys,
+    plugin_installation::{KongPluginInstallation, KongPluginInstallationStatus},
+};
+use weir_core::{
+    dataplane::snapshot::{Installation, Lookup, PluginUse},
+    decisions::Sealing,
+    names,
+    plan::{Change, Object, Plan},
+    plugin_installation::{
+        self,
+        snapshot::{Artifact, Claimant, Fetch, PullSecret, Snapshot},
+    },
+    policy::Policies,
+};
+use weir_host::oci::{self, Reference};
+
+use super::gather::{World, find};
+use crate::exit::Failure;
+
+/// Group of ReferenceGrants.
+const GRANTS: &str = "gateway.networking.k8s.io/";
+
+/// Artifacts by the reference that names them, in its canonical form.
+#[derive(Debug, Default)]
+pub struct Artifacts(BTreeMap<String, Arc<Artifact>>);
+
+impl Artifacts {
+    /// Reads `--artifact REF=PATH`.
+    ///
+    /// # Errors
+    /// A reference that is none, and what cannot be read as an artifact.
+    pub fn read(pairs: &[(String, PathBuf)]) -> anyhow::Result<Self> {
+        let mut all = BTreeMap::new();
+        for (reference, path) in pairs {
+            let key = canonical(reference).map_err(|error| Failure::usage(format!("--artifact {reference}: {error}")))?;
+            let artifact = oci::local::read(path, &oci::Limits::default())
+                .map_err(|error| Failure::usage(format!("--artifact {reference}={}: {error}", path.display())))?;
+            if all.insert(key, Arc::new(core_artifact(artifact))).is_some() {
+                return Err(Failure::usage(format!("--artifact {reference} is there twice")).into());
+            }
+        }
+        Ok(Self(all))
+    }
+
+    fn of(&self, image: &str) -> Fetch {
+        match canonical(image) {
+            Ok(key) => self.0.get(&key).map_or(Fetch::NotAsked, |artifact| Fetch::Fetched(Arc::clone(artifact))),
+            Err(error) => Fetch::Failed { message: format!("spec.image: {error}"), transient: false, digest: None },
+        }
+    }
+}
+
+fn canonical(reference: &str) -> Result<String, oci::ReferenceError> {
+    Reference::parse(reference).map(|reference| reference.to_string())
+}
+
+/// The artifact as the core takes it.
+fn core_artifact(artifact: oci::Artifact) -> Artifact {
+    Artifact {
+        digest: artifact.digest,
+        annotations: artifact.annotations,
+        signers: Vec::new(),
+        files: artifact.files,
+        notes: artifact.notes,
+    }
+}
+
+/// Installations as they are after their own pass.
+#[derive(Debug, Default)]
+pub struct Planned {
+    installations: Vec<KongPluginInstallation>,
+    config_maps: Vec<ConfigMap>,
+}
+
+impl Planned {
+    fn take(&mut self, mut installation: KongPluginInstallation, plan: &Plan<KongPluginInstallationStatus>) {
+        for change in &plan.changes {
+            match change {
+                Change::SetAnnotation { key, value } => {
+                    installation.metadata.annotations.get_or_insert_default().insert(key.clone(), value.clone());
+                }
+                Change::Apply { object: Object::ConfigMap(map), first: _ } => self.config_maps.push(ConfigMap::clone(map)),
+                Change::Apply { .. }
+                | Change::MintCertificate(_)
+                | Change::ProvideContent(_)
+                | Change::ReleaseContent { .. }
+                | Change::Delete(_)
+                | Change::TakeOver(_)
+                | Change::SetFinalizer { .. }
+                | Change::RemoveAnnotation { .. } => {}
+            }
+        }
+        installation.status = plan.status.clone().or(installation.status);
+        self.installations.push(installation);
+    }
+
+    /// Content of a planned ConfigMap, to be copied.
+    #[must_use]
+    pub fn config_map(&self, namespace: &str, name: &str) -> Option<&ConfigMap> {
+        let same = |map: &&ConfigMap| map.metadata.namespace.as_deref() == Some(namespace) && map.metadata.name.as_deref() == Some(name);
+        self.config_maps.iter().find(same)
+    }
+}
+
+impl World<'_> {
+    /// Plans an installation, and remembers what it gives.
+    pub fn installation(
+        &mut self,
+        installation: &KongPluginInstallation,
+        artifacts: &Artifacts,
+        policies: &Policies,
+    ) -> Plan<KongPluginInstallationStatus> {
+        let snapshot = self.installation_snapshot(installation, artifacts);
+        let plan = block_on(plugin_installation::reconcile(&snapshot, policies, &Sealing::Open));
+        self.installations.take(snapshot.installation, &plan);
+        plan
+    }
+
+    fn installation_snapshot(&self, installation: &KongPluginInstallation, artifacts: &Artifacts) -> Snapshot {
+        let mut installation = installation.clone();
+        let meta = &mut installation.metadata;
+        let namespace = meta.namespace.clone().unwrap_or_default();
+        if let Some(live) = find(&self.observed.plugin_installations, meta) {
+            meta.uid.clone_from(&live.metadata.uid);
+            meta.generation = live.metadata.generation;
+            meta.deletion_timestamp.clone_from(&live.metadata.deletion_timestamp);
+            let mut annotations = live.metadata.annotations.clone().unwrap_or_default();
+            annotations.extend(meta.annotations.take().into_iter().flatten());
+            meta.annotations = Some(annotations);
+            installation.status.clone_from(&live.status);
+        }
+        let name = installation.metadata.name.clone().unwrap_or_default();
+        let uid = installation.metadata.uid.get_or_insert_with(|| names::offline_uid("KongPluginInstallation", &namespace, &name)).clone();
+        Snapshot {
+            now: self.args.now,
+            operator: self.operator(),
+            namespace_labels: self.namespace_labels(&namespace),
+            pull_secret: PullSecret::Usable,
+            fetch: artifacts.of(&installation.spec.image),
+            claimants: self.claimants(&namespace, &name),
+            config_maps: self.owned_maps(&namespace, &uid),
+            foreign: Vec::new(),
+            installation,
+        }
+    }
+
+    fn claimants(&self, namespace: &str, name: &str) -> Vec<Claimant> {
+        let mut claimants: Vec<Claimant> = self
+            .desired
+            .data_planes
+            .iter()
+            .map(|sourced| &sourced.object)
+            .filter(|data_plane| named(data_plane).any(|(place, named)| place == namespace && named == name))
+            .map(|data_plane| {
+                let meta = &data_plane.metadata;
+                let live = find(&self.observed.data_planes, meta);
+                let (namespace, name) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+                let uid = live.and_then(|live| live.metadata.uid.clone());
+                Claimant {
+                    uid: uid.unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name)),
+                    namespace,
+                    name,
+                    mounts: false,
+                    created: live.and_then(|live| live.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+                }
+            })
+            .collect();
+        claimants.sort();
+        claimants.dedup_by(|a, b| a.uid == b.uid);
+        claimants
+    }
+
+    fn owned_maps(&self, namespace: &str, uid: &str) -> Vec<ObjectMeta> {
+        let maps = self.observed.others.iter().map(|sourced| &sourced.object).filter(|o| o.get("kind").and_then(Value::as_str) == Some("ConfigMap"));
+        maps.filter_map(|map| serde_json::from_value::<ObjectMeta>(map.get("metadata")?.clone()).ok())
+            .filter(|meta| meta.namespace.as_deref() == Some(namespace) && meta.owner_references.iter().flatten().any(|o| o.uid == uid))
+            .collect()
+    }
+
+    /// What `spec.pluginsToInstall` leads to.
+    pub(super) fn plugins(&self, data_plane: &DataPlane, uid: &str) -> Vec<PluginUse> {
+        let own = data_plane.metadata.namespace.as_deref().unwrap_or_default();
+        named(data_plane)
+            .map(|(namespace, name)| {
+                let meta = ObjectMeta { namespace: Some(namespace.to_owned()), name: Some(name.to_owned()), ..ObjectMeta::default() };
+                let same = |i: &&KongPluginInstallation| i.metadata.namespace == meta.namespace && i.metadata.name == meta.name;
+                let planned = self.installations.installations.iter().find(same);
+                let found = planned.or_else(|| find(&self.observed.plugin_installations, &meta));
+                let permitted = namespace == own || self.args.allow_cross_namespace_plugins || self.is_granted(own, namespace, name);
+                let installation = found.map_or(Lookup::Missing, |found| Lookup::Found(seen(found, uid)));
+                PluginUse { namespace: namespace.to_owned(), name: name.to_owned(), installation, permitted }
+            })
+            .collect()
+    }
+
+    /// Whether a ReferenceGrant of the manifests lets DataPlanes of a namespace use an installation of another one.
+    fn is_granted(&self, from: &str, to: &str, name: &str) -> bool {
+        let text = |value: &Value, field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let list = |grant: &Value, field: &str| grant.pointer(field).and_then(Value::as_array).cloned().unwrap_or_default();
+        let ours = |value: &Value, kind: &str| text(value, "group") == keys::GATEWAY_OPERATOR_GROUP && text(value, "kind") == kind;
+        self.desired.others.iter().chain(&self.observed.others).map(|sourced| &sourced.object).any(|grant| {
+            text(grant, "kind") == "ReferenceGrant"
+                && text(grant, "apiVersion").starts_with(GRANTS)
+                && grant.pointer("/metadata/namespace").and_then(Value::as_str) == Some(to)
+                && list(grant, "/spec/from").iter().any(|f| ours(f, "DataPlane") && text(f, "namespace") == from)
+                && list(grant, "/spec/to")
+                    .iter()
+                    .any(|t| ours(t, "KongPluginInstallation") && ["", name].contains(&text(t, "name").as_str()))
+        })
+    }
+}
+
+/// Installations that a DataPlane names, with their namespaces.
+fn named(data_plane: &DataPlane) -> impl Iterator<Item = (&str, &str)> {
+    let own = data_plane.metadata.namespace.as_deref().unwrap_or_default();
+    data_plane.spec.plugins_to_install.iter().flatten().map(move |named| (named.namespace.as_deref().unwrap_or(own), named.name.as_str()))
+}
+
+fn seen(installation: &KongPluginInstallation, uid: &str) -> Installation {
+    let conditions = installation.status.as_ref().and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+    let refused = conditions.filter(|c| c.type_ == types::ACCEPTED && c.status != "True").map(|c| c.message.clone()).next();
+    Installation {
+        content: plugin_installation::in_force(installation, &Sealing::Open).map(Arc::new),
+        // Whatever this plan writes stands before a DataPlane's pass.
+        stored: true,
+        standing: plugin_installation::standing(installation, uid),
+        problem: refused,
+    }
+}
+
+/// Kind and version, for the report.
+#[must_use]
+pub fn api() -> (String, String) {
+    (KongPluginInstallation::api_version(&()).into_owned(), KongPluginInstallation::kind(&()).into_owned())
+}

@@ -1,0 +1,78 @@
+//! From a fetched artifact to content: the policy says what goes where, the owner whether it may.
+
+use weir_api::condition::reasons;
+
+use super::{
+    content::{self, Content},
+    decide::{Decided, Progress},
+    question,
+    snapshot::Artifact,
+    validate::{Rollout, Validated},
+};
+use crate::{
+    decisions::{MAX_BYTES, Record, Sealing, Writer},
+    plan::Outcome,
+    policy::{Identity, Policies, PolicyError, Severity, SlotName},
+};
+
+/// Asks the policy and packs what it placed.
+pub(super) async fn package(
+    installation: &Validated<'_>,
+    policies: &Policies,
+    sealing: &Sealing,
+    artifact: &Artifact,
+    decided: &mut Decided,
+) -> Progress {
+    for note in &artifact.notes {
+        decided.find(Severity::Info, "ArtifactNote", "spec.image", note.clone());
+    }
+    let policy = &policies.plugin_packaging;
+    let input = question::input(installation, artifact);
+    let answer = policy.evaluate(&input).await;
+    decided.policies.push(installation.asked(SlotName::PluginPackaging, policy.identity(), Outcome::of(&answer)));
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error @ PolicyError::Refused(_)) => return Progress::Refused { message: error.to_string() },
+        Err(error) => return Progress::Unanswered { reason: error.reason(), message: error.to_string() },
+    };
+    decided.findings.extend(answer.findings.iter().cloned());
+    let failed = |reason, message| Progress::Failed { reason, message, harmless: false };
+    let (content, files) = match content::pack(installation.image, &artifact.digest, &artifact.files, &answer) {
+        Ok(packed) => packed,
+        Err(unstorable) => return failed(reasons::FAILED, format!("{}: {unstorable}", installation.image)),
+    };
+    if waits(installation, &content) {
+        return Progress::Waiting(Box::new(content));
+    }
+    if let Some(name) = content::own_names(installation.name, &content).iter().find(|name| installation.snapshot.foreign.contains(name)) {
+        let message = format!("ConfigMap {name:?}, which would hold the plugin's files, belongs to somebody else: delete it");
+        return failed(reasons::NAME_TAKEN, message);
+    }
+    match decisions(installation, policy.identity(), &content, sealing) {
+        Ok(decisions) => Progress::Accepted { content: Box::new(content), files, decisions },
+        Err(bytes) => {
+            let what = format!("the record of this artifact has {bytes} bytes, at most {MAX_BYTES} can be kept");
+            failed(reasons::FAILED, format!("{}: {what}: leave out what the plugin does not load", installation.image))
+        }
+    }
+}
+
+/// Under `weir.dev/rollout: Manual` everything that differs from what is in force waits until its owner names its digest. So does the first.
+fn waits(installation: &Validated<'_>, content: &Content) -> bool {
+    match installation.rollout {
+        Rollout::Automatic => false,
+        Rollout::Manual => installation.in_force() != Some(content) && installation.approved != Some(content.digest.as_str()),
+    }
+}
+
+fn decisions(installation: &Validated<'_>, policy: &Identity, content: &Content, sealing: &Sealing) -> Result<String, usize> {
+    let record = Record {
+        policy: policy.clone(),
+        input: question::digest(installation, &content.digest),
+        answer: content.clone(),
+        mac: String::new(),
+    };
+    let mut writer = Writer::default();
+    writer.put(SlotName::PluginPackaging, installation.uid, record, sealing);
+    writer.text().map(Option::unwrap_or_default)
+}

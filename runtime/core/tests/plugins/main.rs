@@ -1,0 +1,21 @@
+//! Plugins in a DataPlane, and whose word rolls its pods.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may stop at the first thing that is wrong"
+)]
+
+mod blue_green;
+mod cluster;
+mod foreign;
+mod installed;
+mod manual;
+mod missing;
+mod names;
+mod policies;
+#[path = "../support/mod.rs"]
+mod support;
+mod takeover;
+mod world;

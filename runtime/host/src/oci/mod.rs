@@ -1,0 +1,45 @@
+//! Artifacts out of OCI registries: plugins, and whatever else is small.
+//!
+//! [`Puller`] turns a [`Reference`] into the files of an [`Artifact`]; [`local`] does the same for a path. Nothing is written to
+//! disk, and everything that a registry or an archive says is taken for hostile: [`Limits`] hold before memory is reserved, links
+//! and odd names are refused, and addresses are checked when they are dialled ([`DialPolicy`]).
+//!
+//! The HTTP client is used directly, not through `oci-client`: that crate reads manifests, tokens and errors without a cap, hides
+//! `Retry-After` and most statuses, exchanges no identity tokens, and takes neither a resolver nor a policy for redirects.
+
+mod address;
+mod answer;
+mod artifact;
+mod auth;
+mod bounded;
+mod credentials;
+mod dial;
+mod digest;
+mod docker_config;
+mod error;
+mod fetch;
+mod http;
+mod limits;
+pub mod local;
+mod manifest;
+mod puller;
+mod reference;
+mod retry;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod text;
+mod unpack;
+
+pub use address::Range;
+pub use artifact::{Artifact, listing};
+pub use credentials::{Credentials, Secret};
+pub use dial::Refused;
+pub use docker_config::{CredentialsError, DockerConfig, MAX_CONFIG, docker_config};
+pub use error::Error;
+pub use limits::Limits;
+pub use manifest::Error as ManifestError;
+pub use puller::{Puller, PullerError, Resolved};
+pub use reference::{Reference, ReferenceError, ReferenceProblem};
+pub use settings::{DialPolicy, Proxies, Registries, Retries, Timeouts};
+pub use unpack::{EntryProblem, Error as LayerError};

@@ -1,0 +1,59 @@
+//! How registries are reached, from the settings.
+
+use weir_host::oci::{DialPolicy, Puller, Registries};
+
+use crate::{config::Config, error::Error};
+
+/// What asks registries.
+///
+/// # Errors
+/// A file that cannot be read, or settings that cannot be used.
+pub(crate) fn puller(config: &Config) -> Result<Puller, Error> {
+    let read = |path: &std::path::PathBuf| std::fs::read(path).map_err(|source| Error::RegistryCa { path: path.clone(), source });
+    let registries = Registries {
+        insecure: config.insecure_registries.clone(),
+        // Plain HTTP is spoken where an administrator says so, and nowhere else.
+        loopback_tls: config.allowed_registries.iter().map(|entry| authority(entry).to_owned()).collect(),
+        ca_bundles: config.registry_cas.iter().map(read).collect::<Result<_, _>>()?,
+        proxies: config.proxies.clone(),
+        allowed: config.allowed_registries.clone(),
+        dial: dial(config),
+        ..Registries::default()
+    };
+    Ok(Puller::new(registries)?)
+}
+
+/// Whoever writes an installation chooses what the operator connects to. Its own loopback is nobody's registry, unless an administrator
+/// named a host by itself.
+fn dial(config: &Config) -> DialPolicy {
+    let named = config.insecure_registries.iter().chain(&config.allowed_registries);
+    let hosts = named.map(|entry| host(entry)).filter(|host| !host.is_empty());
+    DialPolicy { loopback: false, private: true, listed: hosts.map(String::from).collect() }
+}
+
+/// `host[:port]` of `host[:port][/path]`.
+fn authority(entry: &str) -> &str {
+    entry.split('/').next().unwrap_or_default()
+}
+
+fn host(entry: &str) -> &str {
+    let authority = authority(entry);
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_listed_without_port_and_path() {
+        for (entry, expected) in
+            [("a.example.com:5000/b", "a.example.com"), ("127.0.0.1:5000", "127.0.0.1"), ("[::1]:5000/x", "::1"), ("a", "a")]
+        {
+            assert_eq!(host(entry), expected);
+        }
+    }
+}

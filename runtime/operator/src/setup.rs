@@ -1,0 +1,143 @@
+//! What the operator is made of, before anything runs.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use http::{HeaderValue, header::USER_AGENT};
+use kube::{Client, config::KubeConfigOptions};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+};
+use weir_core::policy::SlotName;
+use weir_host::{
+    files::Files,
+    layer::Counters,
+    oci::Puller,
+    wasm::{Config as WasmConfig, Wasm},
+};
+
+use crate::{
+    apply::Writer,
+    authority::Authority,
+    cache::Key,
+    clock::Clock,
+    config::Config,
+    context::{Context, Controller, Settings},
+    dataplane::Renewals,
+    error::Error,
+    events::Publisher,
+    health::{self, Health},
+    konnect_extension,
+    metrics::Metrics,
+    plugin_installation::{self, pull_secret::PullSecrets, pulls::Pulls},
+    policies::InForce,
+    secrets::Secrets,
+    world::World,
+};
+
+/// The client of the API server.
+pub(crate) async fn client(config: &Config) -> Result<Client, Error> {
+    let mut kube = match &config.kubeconfig {
+        Some(path) => {
+            let unusable = |source| Error::Kubeconfig { path: path.clone(), source };
+            let file = kube::config::Kubeconfig::read_from(path).map_err(unusable)?;
+            kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(unusable)?
+        }
+        None => kube::Config::infer().await.map_err(Error::NoCluster)?,
+    };
+    kube.headers.push((USER_AGENT, HeaderValue::from_static(concat!("weir/", env!("CARGO_PKG_VERSION")))));
+    // Watches say nothing for minutes; a dead connection is found by their own timeouts.
+    kube.connect_timeout = Some(Duration::from_secs(10));
+    kube.write_timeout = Some(Duration::from_secs(30));
+    Client::try_from(kube).map_err(Error::Client)
+}
+
+/// Starts the servers of metrics and probes.
+pub(crate) async fn serve(
+    config: &Config,
+    health: &Health,
+    metrics: &Arc<Metrics>,
+    stopped: &watch::Receiver<bool>,
+    servers: &mut JoinSet<()>,
+) -> Result<(), Error> {
+    let until = || {
+        let mut stop = stopped.clone();
+        async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+        }
+    };
+    if let Some(server) = health::Server::bind("--metrics-bind-address", &config.metrics_address).await? {
+        servers.spawn(server.run(health::exposition(Arc::clone(metrics)), until()));
+    }
+    if let Some(server) = health::Server::bind("--health-probe-bind-address", &config.probes_address).await? {
+        servers.spawn(server.run(health::probes(health.clone()), until()));
+    }
+    Ok(())
+}
+
+/// The policies in force at the start.
+pub(crate) fn load_policies(config: &Config, counters: &Arc<Counters>, health: &Health) -> Result<Arc<InForce>, Error> {
+    let files = Files { policies: by_slot("--policy", &config.policies)?, settings: by_slot("--settings", &config.settings)? };
+    let compile_program = std::env::current_exe().ok().filter(|exe| exe.file_stem().is_some_and(|name| name == "weir"));
+    let cache_dir = config.cache_dir.as_ref().map(|dir| dir.join("aot"));
+    let host = Wasm::new(WasmConfig { cache_dir, compile_program, ..WasmConfig::default() }).map_err(Error::Host)?;
+    Ok(Arc::new(InForce::load(host, files, Arc::clone(counters), health.clone())?))
+}
+
+fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap<SlotName, PathBuf>, Error> {
+    let mut map = BTreeMap::new();
+    for (slot, path) in pairs {
+        if map.insert(*slot, path.clone()).is_some() {
+            return Err(Error::Twice { flag, slot: *slot });
+        }
+    }
+    Ok(map)
+}
+
+/// What every pass has at hand.
+pub(crate) fn context(config: &Config, client: Client, metrics: Arc<Metrics>, policies: Arc<InForce>, puller: Puller) -> Arc<Context> {
+    let world = Arc::new(World::default());
+    let clock = Clock::default();
+    if let Some(file) = &config.clock_offset_file {
+        tokio::spawn(clock.clone().follow(file.clone()));
+    }
+    let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    let ca = Key::new(&config.namespace, &config.ca_secret);
+    let authority = Arc::new(Authority::new(client.clone(), ca, config.ca_key, config.secret_label.clone(), clock.clone()));
+    let plugins = plugin_installation::Shared {
+        users: plugin_installation::Index::default(),
+        secrets: plugin_installation::Index::default(),
+        known: plugin_installation::Known::default(),
+        looks: plugin_installation::Looks::default(),
+        pull_secrets: PullSecrets::new(client.clone(), Arc::clone(&world)),
+        pulls: Pulls::new(Arc::new(puller), Arc::clone(&metrics)),
+    };
+    Arc::new(Context {
+        writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),
+        secrets: Secrets::new(client.clone(), Arc::clone(&world)),
+        events: Publisher::start(client, config.identity.clone(), Arc::clone(&metrics)),
+        world,
+        authority,
+        policies,
+        sealing: std::sync::OnceLock::new(),
+        settings: Settings {
+            cluster_name: config.cluster_name.clone(),
+            cluster_labels: config.cluster_labels.clone(),
+            validate_images: config.validate_images,
+            secret_label: config.secret_label.clone(),
+            certificate_ttl_seconds: seconds(config.certificate_ttl),
+            certificate_margin_seconds: seconds(config.certificate_margin),
+            plugin_installations: config.plugin_installations,
+            cross_namespace_plugins: config.cross_namespace_plugins,
+        },
+        clock,
+        metrics,
+        data_planes: Controller::default(),
+        extensions: Controller::default(),
+        users: konnect_extension::Users::default(),
+        installations: Controller::default(),
+        plugins,
+        renewals: Renewals::default(),
+        authority_changed: Notify::new(),
+    })
+}

@@ -1,0 +1,1 @@
+return { "000_base_audit" }

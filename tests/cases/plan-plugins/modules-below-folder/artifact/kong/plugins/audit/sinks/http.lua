@@ -1,0 +1,1 @@
+return { send = function(conf) ngx.log(ngx.NOTICE, conf.value) end }

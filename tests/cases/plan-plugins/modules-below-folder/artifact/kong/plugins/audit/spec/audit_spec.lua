@@ -1,0 +1,1 @@
+describe("audit", function() end)

@@ -1,0 +1,6 @@
+return {
+  name = "my_header",
+  fields = {
+    { config = { type = "record", fields = { { value = { type = "string", default = "hello" } } } } },
+  },
+}
