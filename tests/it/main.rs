@@ -1,5 +1,5 @@
-//! One binary for everything that needs more than one crate: case directories, properties, hostile guests, the command line, and the
-//! operator against a real API server.
+//! One binary for everything that needs more than one crate: case directories, properties, hostile guests, the command line, artifacts
+//! out of a real registry, and the operator against a real API server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,6 +14,7 @@ mod cli;
 mod hostile;
 mod kube;
 mod properties;
+mod registry;
 mod support;
 
 use std::process::ExitCode;
@@ -24,11 +25,15 @@ fn main() -> ExitCode {
     if let Some(code) = kube::as_weir() {
         return code;
     }
+    if let Some(code) = registry::as_puller() {
+        return code;
+    }
     let args = Arguments::from_args();
     let mut tests = cases::tests();
     tests.extend(properties::tests());
     tests.extend(hostile::tests());
     tests.extend(cli::tests());
+    tests.extend(registry::tests());
     tests.extend(kube::tests());
     let conclusion = libtest_mimic::run(&args, tests);
     kube::tear_down();

@@ -131,6 +131,7 @@ fn snapshot(spec: &Value) -> Snapshot {
             "tls".into(),
             Lookup::Found(SecretFacts { keys, type_: "kubernetes.io/tls".into(), ..SecretFacts::default() }),
         )]),
+        plugins: Vec::new(),
         children: Children::default(),
     }
 }
@@ -167,6 +168,8 @@ fn apply(snapshot: &Snapshot, plan: &DataPlanePlan) -> Snapshot {
                 unusable: None,
             }),
             Change::Delete(target) => panic!("nothing is there to delete: {target:?}"),
+            Change::ProvideContent(request) => panic!("no plugin was named: {request:?}"),
+            Change::ReleaseContent { target, owner: _ } => panic!("no plugin was named: {target:?}"),
             Change::TakeOver(target) => panic!("nothing of Kong's operator is there: {target:?}"),
             Change::SetFinalizer { key, .. } => panic!("a DataPlane has no finalizer: {key}"),
             Change::SetAnnotation { key, .. } | Change::RemoveAnnotation { key } => panic!("no annotation was given: {key}"),
@@ -189,7 +192,7 @@ fn store(children: &mut Children, object: &Object) {
         Object::Deployment(_) => children.deployments.push(typed(child(json))),
         Object::HorizontalPodAutoscaler(_) => children.autoscalers.push(typed(child(json))),
         Object::PodDisruptionBudget(_) => children.disruption_budgets.push(typed(child(json))),
-        Object::Certificate(_) => panic!("no spec asks for one"),
+        Object::Certificate(_) | Object::ConfigMap(_) => panic!("no spec asks for one"),
     }
 }
 
@@ -235,6 +238,7 @@ fn secretless() {
     let policies = Policies {
         konnect_env: Arc::new(Spy::<KonnectEnv> { inner: real.konnect_env, seen: seen.clone() }),
         conflict_resolution: Arc::new(Spy::<ConflictResolution> { inner: real.conflict_resolution, seen: seen.clone() }),
+        plugin_packaging: real.plugin_packaging,
     };
     cases(48, |spec| {
         let snapshot = snapshot(&spec);
@@ -298,7 +302,11 @@ fn sealed() {
     let edited = json!({"spec": {"containers": [{"name": "proxy", "image": "kong:3.10"}]}});
     next.data_plane.spec.deployment.as_mut().unwrap().pod_template_spec = serde_json::from_value(edited).unwrap();
     let identity = Identity { source: "down".into(), digest: "sha256:0".into(), settings_digest: "sha256:0".into() };
-    let down = Policies { konnect_env: Arc::new(Down(identity)), conflict_resolution: defaults().conflict_resolution };
+    let down = Policies {
+        konnect_env: Arc::new(Down(identity)),
+        conflict_resolution: defaults().conflict_resolution,
+        plugin_packaging: defaults().plugin_packaging,
+    };
 
     let kept = block_on(dataplane::reconcile(&next, &down, &key(7)));
     let text = format!("{:?}", kept.changes);

@@ -16,6 +16,10 @@ use crate::{
 
 /// Resolves a conflict about an installation of a namespace.
 pub(crate) fn resolve(conflict: &Conflict, namespace: &str, rule: InstallationRule) -> Resolution {
+    // One claim is no conflict, but where it comes from may matter.
+    if conflict.claims.len() == 1 && rule != InstallationRule::SameNamespace {
+        return shared(conflict);
+    }
     match rule {
         InstallationRule::Shared => shared(conflict),
         InstallationRule::FirstOwner => keep_oldest(conflict),

@@ -62,8 +62,6 @@ pub mod reasons {
     pub const REJECTED: &str = "Rejected";
     /// A preview is complete and waits to be promoted.
     pub const AWAITING_PROMOTION: &str = "AwaitingPromotion";
-    /// The spec asks for something this operator does not do.
-    pub const NOT_SUPPORTED: &str = "NotSupported";
     /// A name is held by an object of a former owner that is still being deleted.
     pub const WAITING_FOR_OLD_CHILD: &str = "WaitingForOldChild";
     /// A name that the user gave is held by somebody else's object.

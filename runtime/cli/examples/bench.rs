@@ -135,6 +135,7 @@ fn snapshot(number: usize) -> Snapshot {
         extension: Lookup::Found(Extension::TokenFree(Box::new(extension))),
         namesake: false,
         secrets: BTreeMap::new(),
+        plugins: Vec::new(),
         children: Children::default(),
     }
 }
@@ -161,6 +162,7 @@ fn memo(policies: &Policies) -> Policies {
     Policies {
         konnect_env: Arc::new(Memo::new(policies.konnect_env.clone(), MemoSize::default())),
         conflict_resolution: Arc::new(Memo::new(policies.conflict_resolution.clone(), MemoSize::default())),
+        plugin_packaging: policies.plugin_packaging.clone(),
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         shared("mistakes in the autoscaler", in_autoscaler),
         shared("mistakes in the disruption budget", in_budget),
         shared("mistakes in the ingress Service", in_service),
-        shared("mistakes a plugin that is not served", plugin),
+        shared("mistakes a plugin that does not exist", plugin),
         shared("mistakes of a new object", of_a_new_object),
         shared("mistakes a name of 64 characters", long_name),
         shared("mistakes one bad object stops no other", neighbours),
@@ -187,7 +187,14 @@ async fn plugin(ns: Ns) {
     ns.apply(&gateway("gw")).await;
     ns.ready("gw", READY).await;
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"pluginsToInstall": [{"name": "p"}]}})).await;
-    ns.says(DATA_PLANE, "gw", ["PluginsInstalled", "False", "NotSupported"], &["spec.pluginsToInstall", "held"], SHOWN).await;
+    ns.says(
+        DATA_PLANE,
+        "gw",
+        ["PluginsInstalled", "False", "ReferencedResourcesNotAvailable"],
+        &["KongPluginInstallation", "does not exist", "spec.pluginsToInstall"],
+        SHOWN,
+    )
+    .await;
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"deployment": {"replicas": 2}}})).await;
     replicas_are(&ns, "gw", 2).await;
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"pluginsToInstall": null}})).await;

@@ -4,10 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use futures::executor::block_on;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::Resource;
 use serde_json::Value;
 use weir_api::{
-    condition::types,
     dataplane::DataPlane,
     keys,
     plugin_installation::{KongPluginInstallation, KongPluginInstallationStatus},
@@ -182,7 +180,12 @@ impl World<'_> {
     }
 
     fn owned_maps(&self, namespace: &str, uid: &str) -> Vec<ObjectMeta> {
-        let maps = self.observed.others.iter().map(|sourced| &sourced.object).filter(|o| o.get("kind").and_then(Value::as_str) == Some("ConfigMap"));
+        let maps = self
+            .observed
+            .others
+            .iter()
+            .map(|sourced| &sourced.object)
+            .filter(|o| o.get("kind").and_then(Value::as_str) == Some("ConfigMap"));
         maps.filter_map(|map| serde_json::from_value::<ObjectMeta>(map.get("metadata")?.clone()).ok())
             .filter(|meta| meta.namespace.as_deref() == Some(namespace) && meta.owner_references.iter().flatten().any(|o| o.uid == uid))
             .collect()
@@ -228,19 +231,11 @@ fn named(data_plane: &DataPlane) -> impl Iterator<Item = (&str, &str)> {
 }
 
 fn seen(installation: &KongPluginInstallation, uid: &str) -> Installation {
-    let conditions = installation.status.as_ref().and_then(|s| s.conditions.as_ref()).into_iter().flatten();
-    let refused = conditions.filter(|c| c.type_ == types::ACCEPTED && c.status != "True").map(|c| c.message.clone()).next();
     Installation {
         content: plugin_installation::in_force(installation, &Sealing::Open).map(Arc::new),
         // Whatever this plan writes stands before a DataPlane's pass.
         stored: true,
         standing: plugin_installation::standing(installation, uid),
-        problem: refused,
+        problem: plugin_installation::problem(installation),
     }
-}
-
-/// Kind and version, for the report.
-#[must_use]
-pub fn api() -> (String, String) {
-    (KongPluginInstallation::api_version(&()).into_owned(), KongPluginInstallation::kind(&()).into_owned())
 }

@@ -48,9 +48,7 @@ pub fn host(cache_dir: &Path) -> anyhow::Result<Wasm> {
 pub fn load(host: &Wasm, policies: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)], limits: Limits) -> anyhow::Result<Loaded> {
     let loaded = files(policies, settings)?.load(host, limits).map_err(|error| match error {
         Error::Builtin { .. } => anyhow::Error::from(error),
-        Error::Read { .. } | Error::Document { .. } | Error::Settings { .. } => {
-            Failure::usage(error.to_string()).into()
-        }
+        Error::Read { .. } | Error::Document { .. } | Error::Settings { .. } => Failure::usage(error.to_string()).into(),
     })?;
     let problem = |u: &weir_host::files::Unusable| Problem {
         exit: weir_core::plan::Outcome::from(&u.error).into(),

@@ -114,7 +114,7 @@ fn plugins(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> Option<Sai
     let first = standing.iter().find_map(|s| s.missing.clone());
     let lines: Vec<String> = standing.iter().map(plugins::Standing::line).collect();
     let mut message = lines.join("; ");
-    for hold in wanted.holds.iter().filter(|h| h.what == HeldPart::Plugin) {
+    for hold in wanted.holds.iter().filter(|h| h.what == HeldPart::Plugin || h.reason == reasons::PENDING) {
         if !message.contains(&hold.message) {
             message.push_str(&format!("; {}", hold.message));
         }

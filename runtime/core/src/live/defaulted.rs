@@ -4,7 +4,8 @@
 //! rendering takes the place of a template of Kong's operator. An unknown default makes a difference that waits for a person; it never rolls.
 
 use serde_json::{Map, Value};
-use weir_api::quantity;
+
+use super::{has_quantities, same_text};
 
 /// What the server fills in, by field name, wherever in a pod template it stands.
 const DEFAULTS: [(&str, &str); 22] = [
@@ -39,18 +40,22 @@ const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// Whether sending `wanted` in place of `live` changes nothing.
 #[must_use]
 pub fn same(live: &Value, wanted: &Value) -> bool {
+    same_in(live, wanted, false)
+}
+
+fn same_in(live: &Value, wanted: &Value, quantities: bool) -> bool {
     match (live, wanted) {
-        (Value::Object(live), Value::Object(wanted)) => only(live, wanted) && only(wanted, live) && both(live, wanted),
+        (Value::Object(live), Value::Object(wanted)) => only(live, wanted) && only(wanted, live) && both(live, wanted, quantities),
         (Value::Array(live), Value::Array(wanted)) => {
-            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| same(live, wanted))
+            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| same_in(live, wanted, quantities))
         }
-        (Value::String(a), Value::String(b)) => a == b || matches!((quantity::parse(a), quantity::parse(b)), (Some(a), Some(b)) if a == b),
+        (Value::String(a), Value::String(b)) => same_text(a, b, quantities),
         (a, b) => a == b,
     }
 }
 
-fn both(live: &Map<String, Value>, wanted: &Map<String, Value>) -> bool {
-    live.iter().all(|(key, value)| wanted.get(key).is_none_or(|other| same(value, other)))
+fn both(live: &Map<String, Value>, wanted: &Map<String, Value>, quantities: bool) -> bool {
+    live.iter().all(|(key, value)| wanted.get(key).is_none_or(|other| same_in(value, other, quantities || has_quantities(key))))
 }
 
 /// Whether everything that only `some` has is what the server fills in.
@@ -74,7 +79,7 @@ fn filled_in(key: &str, value: &Value) -> bool {
 fn implied(key: &str, value: &Value, beside: &Map<String, Value>) -> bool {
     match key {
         "serviceAccount" => beside.get("serviceAccountName") == Some(value),
-        "requests" => beside.get("limits").is_some_and(|limits| same(value, limits)),
+        "requests" => beside.get("limits").is_some_and(|limits| same_in(value, limits, true)),
         _ => false,
     }
 }
@@ -107,6 +112,7 @@ mod tests {
         assert!(!same(&json!({"env": [{"name": "A", "value": "1"}]}), &wanted));
         assert!(!same(&json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C"}]}), &wanted));
         assert!(!same(&json!({"env": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}), &wanted));
+        assert!(!same(&json!({"value": "1"}), &json!({"value": "1000m"})), "a variable is no quantity");
         assert!(!same(&json!({"env": wanted["env"], "annotations": {"a": "b"}}), &wanted));
         assert!(!same(&json!({"env": wanted["env"], "dnsPolicy": "Default"}), &wanted));
     }

@@ -79,17 +79,32 @@ impl Serialize for AtPaths<'_> {
 /// Whether `live` has everything that `wanted` says; more is allowed. Quantities compare by value.
 #[must_use]
 pub fn covers(live: &Value, wanted: &Value) -> bool {
+    covers_in(live, wanted, false)
+}
+
+fn covers_in(live: &Value, wanted: &Value, quantities: bool) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => wanted.iter().all(|(key, value)| match live.get(key) {
-            Some(found) => covers(found, value),
+            Some(found) => covers_in(found, value, quantities || has_quantities(key)),
             None => is_empty(value),
         }),
         (Value::Array(_), Value::Array(items)) => {
-            items.iter().enumerate().all(|(index, item)| element(live, item, index).is_some_and(|found| covers(found, item)))
+            items.iter().enumerate().all(|(index, item)| element(live, item, index).is_some_and(|found| covers_in(found, item, quantities)))
         }
-        (Value::String(a), Value::String(b)) => a == b || matches!((quantity::parse(a), quantity::parse(b)), (Some(a), Some(b)) if a == b),
+        (Value::String(a), Value::String(b)) => same_text(a, b, quantities),
         (a, b) => a == b,
     }
+}
+
+/// Fields below which texts are quantities, which the server writes in its own way. Elsewhere `1` and `1000m` are different words.
+const QUANTITIES: [&str; 6] = ["limits", "requests", "sizeLimit", "divisor", "averageValue", "target"];
+
+fn has_quantities(key: &str) -> bool {
+    QUANTITIES.contains(&key)
+}
+
+fn same_text(a: &str, b: &str, quantities: bool) -> bool {
+    a == b || (quantities && matches!((quantity::parse(a), quantity::parse(b)), (Some(a), Some(b)) if a == b))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -121,9 +136,8 @@ mod tests {
 
     #[test]
     fn more_is_allowed_and_quantities_compare_by_value() {
-        let live =
-            json!({"spec": {"replicas": 2, "extra": true, "cpu": "1", "list": [{"name": "b", "v": 2}, {"name": "a", "v": 1, "w": 0}]}});
-        assert!(covers(&live, &json!({"spec": {"cpu": "1000m", "list": [{"name": "a", "v": 1}]}})));
+        let live = json!({"spec": {"replicas": 2, "extra": true, "limits": {"cpu": "1"}, "list": [{"name": "b", "v": 2}, {"name": "a", "v": 1, "w": 0}]}});
+        assert!(covers(&live, &json!({"spec": {"limits": {"cpu": "1000m"}, "list": [{"name": "a", "v": 1}]}})));
         assert!(!covers(&live, &json!({"spec": {"list": [{"name": "a", "v": 2}]}})));
         assert!(!covers(&live, &json!({"spec": {"missing": 1}})));
         assert!(covers(&live, &json!({"spec": {"missing": {}}})));

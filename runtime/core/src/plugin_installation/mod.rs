@@ -30,6 +30,7 @@ pub use self::{
 };
 
 use weir_api::{
+    condition::{reasons, types},
     keys,
     plugin_installation::{KongPluginInstallation, KongPluginInstallationStatus},
 };
@@ -54,6 +55,14 @@ pub fn in_force(installation: &KongPluginInstallation, sealing: &Sealing) -> Opt
         Found::Record(record) => Some(record.answer),
         Found::None | Found::Unverified => None,
     }
+}
+
+/// Why nothing of the installation can be used, in its own words: Accepted is False, and not because its artifact is still being fetched.
+#[must_use]
+pub fn problem(installation: &KongPluginInstallation) -> Option<String> {
+    let conditions = installation.status.as_ref()?.conditions.as_ref()?;
+    let accepted = conditions.iter().find(|c| c.type_ == types::ACCEPTED)?;
+    (accepted.status != "True" && accepted.reason != reasons::PENDING).then(|| accepted.message.clone())
 }
 
 fn record(installation: &KongPluginInstallation, sealing: &Sealing) -> Found<content::Content> {

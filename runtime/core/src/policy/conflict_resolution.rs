@@ -72,7 +72,7 @@ pub struct Conflict {
     pub kind: SubjectKind,
     /// Its name.
     pub subject: String,
-    /// At least two, strongest origin first.
+    /// At least two, strongest origin first; on an installation one of another namespace is enough.
     pub claims: Vec<Claim>,
 }
 

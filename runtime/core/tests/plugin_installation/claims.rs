@@ -18,6 +18,7 @@ const LATER: &str = "2026-01-02T00:00:00Z";
 fn two(says: impl Fn() -> Result<Verdict, PolicyError> + Send + Sync + 'static) -> World {
     let mut world = World::installed();
     world.claimant("a");
+    world.conflicts = Scripted::<ConflictResolution>::new("c0", |_| Ok(verdict(Verdict::KeepSome(vec![0]))));
     world.pass();
     world.snapshot.now = LATER.parse().unwrap();
     world.conflicts = Scripted::<ConflictResolution>::new("c1", move |_| says().map(verdict));
@@ -39,11 +40,11 @@ fn granted(world: &World) -> Vec<String> {
 fn one_claimant_is_granted_without_a_question() {
     let mut world = World::installed();
     assert_eq!(stands(&world, "a"), Standing::Unknown);
-    world.claimant("a");
+    world.claimant("a").namespace = "ns".into();
     let plan = world.pass();
     assert_eq!((stands(&world, "a"), world.conflicts.asked()), (Standing::Granted, 0));
     let text: Value = serde_json::from_str(&world.annotation(keys::CLAIMS).unwrap()).unwrap();
-    assert_eq!(text, json!([{"namespace": "gw", "name": "a", "uid": "uid-a", "since": "2026-01-01T00:00:00Z", "granted": true}]));
+    assert_eq!(text, json!([{"namespace": "ns", "name": "a", "uid": "uid-a", "since": "2026-01-01T00:00:00Z", "granted": true}]));
     assert_eq!(steps(&plan), ["set weir.dev/claims", "set weir.dev/artifact"]);
     assert_eq!(world.said("Ready").2, "1 of 1 DataPlanes that name it may use it");
     world.snapshot.now = LATER.parse().unwrap();
@@ -111,6 +112,15 @@ fn while_nobody_decides_who_had_it_keeps_it() {
     assert_eq!((stands(&world, "a"), granted(&world)), (Standing::Granted, vec!["a".to_owned()]));
     assert_eq!(world.said("PoliciesApplied"), ("False".into(), "Trap".into(), "the policy trapped: unreachable".into()));
     assert_eq!(world.pass().events, [], "said once");
+}
+
+#[test]
+fn one_claimant_of_another_namespace_is_asked_about() {
+    let mut world = World::installed();
+    world.claimant("a");
+    world.conflicts = Scripted::<ConflictResolution>::new("c1", |_| Ok(verdict(Verdict::Reject("not from there".into()))));
+    world.pass();
+    assert_eq!((stands(&world, "a"), world.conflicts.asked()), (Standing::Refused("not from there".into()), 1));
 }
 
 #[test]

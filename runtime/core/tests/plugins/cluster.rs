@@ -109,7 +109,8 @@ impl World {
 
     /// All pods are of the newest ReplicaSet.
     pub(crate) fn roll_out(&mut self) {
-        let live = &mut self.snapshot.children.deployments[0].object;
+        let Some(child) = self.snapshot.children.deployments.first_mut() else { return };
+        let live = &mut child.object;
         let replicas = live.spec.as_ref().unwrap().replicas;
         let status = live.status.get_or_insert_default();
         status.observed_generation = live.metadata.generation;

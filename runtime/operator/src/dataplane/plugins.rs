@@ -3,10 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use weir_api::{
-    condition::types,
     dataplane::{DataPlane, PluginRef},
     keys,
-    plugin_installation::KongPluginInstallation,
 };
 use weir_core::{
     dataplane::{
@@ -49,13 +47,7 @@ fn look(context: &Context, key: &Key, uid: &str) -> Lookup<Installation> {
     let Some(installation) = context.world.installations.get(key) else { return Lookup::Missing };
     let (content, standing) = context.plugins.known.for_user(&installation, sealing, uid);
     let stored = content.as_ref().is_some_and(|content| stands(&context.world, key, content));
-    Lookup::Found(Installation { stored, content, standing, problem: problem(&installation) })
-}
-
-/// Message of Accepted, where it is not True.
-fn problem(installation: &KongPluginInstallation) -> Option<String> {
-    let conditions = installation.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|c| c.type_ == types::ACCEPTED && c.status != "True").map(|c| c.message.clone())
+    Lookup::Found(Installation { stored, content, standing, problem: weir_core::plugin_installation::problem(&installation) })
 }
 
 /// ConfigMaps with content that the DataPlane owns, or may want.

@@ -16,6 +16,7 @@ use super::{
         validate::Konnect,
     },
     Decided, Pass,
+    conflicts::asked,
 };
 use crate::{
     hash,
@@ -104,9 +105,9 @@ impl Pass<'_> {
 
     /// Digest of the questions that settling these would ask.
     fn question(&self, used: &[Used], layers: &Layers) -> String {
-        let asked = [plugins::conflicts(used), conflicts::find(layers)].into_iter().filter(|found| !found.is_empty());
+        let found = [plugins::conflicts(used), conflicts::find(layers)].into_iter().filter(|found| !found.is_empty());
         let input = |conflicts| hash::digest_json(&conflict_resolution::Input { context: self.dp.context(), conflicts });
-        hash::digest_json(&asked.map(input).collect::<Vec<_>>())
+        asked(&found.map(input).collect::<Vec<_>>())
     }
 }
 

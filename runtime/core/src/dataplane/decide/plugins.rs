@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_api::condition::reasons;
+
 use super::{
     super::{
         plugins::{Contents, Used},
@@ -40,6 +42,10 @@ impl Pass<'_> {
                 Some(content) => {
                     decided.hold(HeldPart::Plugin, reason, format!("{message}; {} stays in the pods", content.digest));
                     decided.plugins.push(Used { reference, content: Arc::new(content.clone()), fresh: false });
+                }
+                // A gateway is not made without its plugins, and then again with them, for want of a moment's patience.
+                None if reason == reasons::PENDING && self.live.is_none() => {
+                    decided.hold(HeldPart::PodTemplate, reason, format!("{message}; the pods are made when that is known"));
                 }
                 None => decided.hold(HeldPart::Plugin, reason, format!("{message}; the pods are without it")),
             }

@@ -16,7 +16,7 @@ use super::{labels, meta, overlay::overlay, proxy, selector};
 use crate::{
     dataplane::{
         conflicts::Settled,
-        validate::{Validated, is_reserved},
+        validate::{State, Validated, is_reserved},
     },
     hash,
 };
@@ -70,8 +70,11 @@ pub fn build(dp: &Validated<'_>, name: String, template: PodTemplateSpec, replic
     let mut annotations = given(options.and_then(|o| o.annotations.as_ref()));
     annotations.insert(TEMPLATE_HASH.into(), hash::digest_json(&template));
     if dp.manual() {
-        let generation = dp.snapshot.data_plane.metadata.generation.unwrap_or_default();
-        annotations.insert(keys::ROLLED_GENERATION.into(), generation.to_string());
+        // A plugin that the owner has named and that is not there yet is still part of that change of theirs.
+        if !dp.plugins.iter().any(|plugin| matches!(plugin.state, State::Unavailable { .. })) {
+            let generation = dp.snapshot.data_plane.metadata.generation.unwrap_or_default();
+            annotations.insert(keys::ROLLED_GENERATION.into(), generation.to_string());
+        }
         annotations.insert(keys::OPERATOR_VERSION.into(), dp.snapshot.operator.version.clone());
     }
     annotations.extend(decisions.map(|text| (keys::DECISIONS.to_owned(), text)));

@@ -135,7 +135,7 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
     let status_changed = dp.snapshot.data_plane.status.as_ref() != Some(&status);
     let mut events: Vec<Event> = decided.findings.iter().filter_map(Event::of_finding).collect();
     events.extend(wanted.holds.iter().map(|h| Event::warning(&h.reason, "A part of this object is held back", h.message.clone())));
-    events.extend(wanted.changes.iter().map(change_event));
+    events.extend(wanted.changes.iter().filter_map(change_event));
     events.append(&mut wanted.events);
     Plan {
         changes: wanted.changes,
@@ -162,8 +162,8 @@ fn problems(dp: &Validated<'_>) -> Vec<Hold> {
     dp.problems.iter().map(hold).collect()
 }
 
-fn change_event(change: &Change) -> Event {
-    match change {
+fn change_event(change: &Change) -> Option<Event> {
+    Some(match change {
         Change::Apply { object, first } => {
             let reason = if *first { "Created" } else { "Updated" };
             let name = object.meta().name.as_deref().unwrap_or_default();
@@ -190,11 +190,14 @@ fn change_event(change: &Change) -> Event {
         }
         Change::SetFinalizer { key, present: true } => Event::normal("FinalizerSet", "A finalizer was set", key.clone()),
         Change::SetFinalizer { key, present: false } => Event::normal("FinalizerRemoved", "A finalizer was removed", key.clone()),
+        // What the operator reports for machines is no news to people.
+        Change::SetAnnotation { key, value: _ } if key == keys::PLUGINS => return None,
+        Change::RemoveAnnotation { key } if key == keys::PLUGINS => return None,
         Change::SetAnnotation { key, value: _ } => Event::normal("InstructionAnswered", "A one-time annotation was answered", key.clone()),
         Change::RemoveAnnotation { key } => {
             Event::normal("InstructionDone", "A one-time annotation was carried out and removed", key.clone())
         }
-    }
+    })
 }
 
 /// Children in apply order: what others refer to comes first.

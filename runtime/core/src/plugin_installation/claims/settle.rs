@@ -1,4 +1,4 @@
-//! Who gets the grant: slot conflict-resolution decides between two or more claimants.
+//! Who gets the grant: slot conflict-resolution decides between claimants, and about one from another namespace.
 
 use weir_api::condition::reasons;
 
@@ -33,8 +33,9 @@ pub(in super::super) async fn settle(installation: &Validated<'_>, policies: &Po
     settled.claims = collect(installation, &mut settled.findings);
     match settled.claims.as_mut_slice() {
         [] => {}
-        [only] => grant(only),
-        [_, _, ..] => ask(installation, policies, &mut settled).await,
+        // Nobody else wants it, and it stays where it is: there is nothing to decide.
+        [only] if only.namespace == installation.namespace => grant(only),
+        [_, ..] => ask(installation, policies, &mut settled).await,
     }
     cut(&mut settled.claims, &mut settled.findings);
     settled

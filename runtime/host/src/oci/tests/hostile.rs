@@ -63,7 +63,7 @@ fn kinds() {
         (b'4', "device"),
         (b'6', "named pipe"),
         (b'S', "sparse file"),
-        (b'Z', "entry of an unknown type"),
+        (b'Z', "file of an unknown type"),
     ] {
         let (name, found) = problem(Tar::default().entry(b"evil", kind, b""));
         assert_eq!((name.as_str(), found), ("evil", EntryProblem::Kind(what)));
@@ -93,6 +93,17 @@ fn sizes_in_headers() {
     assert_eq!(
         refusal(&Limits::PLUGIN, &short),
         LayerError::Entry { name: "cut".into(), problem: EntryProblem::Short { found: 512, declared: 10_000 } }
+    );
+    // Only the padding may be missing (umoci's `insert` leaves it out), not a byte of the content.
+    let mut cut = Tar::default().header(b"cut", b'0', 300).data(b"x").raw();
+    cut.truncate(512 + 300);
+    let mut unpacker = Unpacker::new(&Limits::PLUGIN);
+    unpacker.layer(1, "", &BTreeMap::new(), &cut).unwrap();
+    assert_eq!(unpacker.finish().0["cut"].len(), 300);
+    cut.truncate(512 + 299);
+    assert_eq!(
+        refusal(&Limits::PLUGIN, &cut),
+        LayerError::Entry { name: "cut".into(), problem: EntryProblem::Short { found: 299, declared: 300 } }
     );
 }
 

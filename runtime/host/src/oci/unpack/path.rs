@@ -13,7 +13,8 @@ pub(in crate::oci) fn clean(name: &[u8], limits: &Limits) -> Result<Option<Strin
     if name.chars().any(text::odd) {
         return Err(EntryProblem::Odd);
     }
-    if name.starts_with('/') {
+    // Slashes alone are the root, which some tools write down.
+    if name.starts_with('/') && name.chars().any(|c| c != '/') {
         return Err(EntryProblem::Absolute);
     }
     let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();

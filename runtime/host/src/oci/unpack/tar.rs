@@ -1,6 +1,6 @@
 //! Entries of a tar archive. The dialects (ustar, PAX, GNU long names) are the `tar` crate's business; what may be in is ours.
 
-use std::io::Read;
+use std::{cell::Cell, io::Read};
 
 use ::tar::{Archive, Entry, EntryType};
 
@@ -80,22 +80,55 @@ fn kind(of: EntryType, name: &[u8]) -> Kind {
     } else if of.is_gnu_sparse() {
         Kind::Refused("sparse file")
     } else {
-        Kind::Refused("entry of an unknown type")
+        Kind::Refused("file of an unknown type")
     }
 }
 
 /// Reads all entries.
 pub(super) fn read(reader: &mut dyn Read, room: &mut Room) -> Result<Layer, Error> {
     let broken = |e: std::io::Error| Error::Broken { what: "tar archive", problem: text::said(&e.to_string()) };
+    let real = Cell::new(0);
+    let mut padded = Padded { inner: reader, real: &real, zeros: None };
+    let reader: &mut dyn Read = &mut padded;
     let mut archive = Archive::new(reader);
     let mut layer = Layer::default();
     for entry in archive.entries().map_err(broken)? {
-        one(&mut entry.map_err(broken)?, room, &mut layer)?;
+        one(&mut entry.map_err(broken)?, room, &real, &mut layer)?;
     }
     Ok(layer)
 }
 
-fn one(entry: &mut Entry<'_, &mut dyn Read>, room: &mut Room, layer: &mut Layer) -> Result<(), Error> {
+/// Bytes of a block.
+const BLOCK: u64 = 512;
+
+/// An archive that ends right after the content of its last file, as umoci's `insert` writes it, with the zeros that belong there.
+struct Padded<'a> {
+    inner: &'a mut dyn Read,
+    /// Bytes that came from the archive itself.
+    real: &'a Cell<u64>,
+    /// Zeros that are still to be given; none before the archive has ended.
+    zeros: Option<u64>,
+}
+
+impl Read for Padded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.zeros.is_none() && !buffer.is_empty() {
+            let read = self.inner.read(buffer)?;
+            self.real.set(self.real.get().saturating_add(read as u64));
+            if read > 0 {
+                return Ok(read);
+            }
+            self.zeros = Some((BLOCK - self.real.get() % BLOCK) % BLOCK);
+        }
+        let left = self.zeros.unwrap_or(0);
+        let given = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+        buffer.iter_mut().take(given).for_each(|byte| *byte = 0);
+        self.zeros = self.zeros.map(|_| left - given as u64);
+        Ok(given)
+    }
+}
+
+fn one(entry: &mut Entry<'_, &mut dyn Read>, room: &mut Room, real: &Cell<u64>, layer: &mut Layer) -> Result<(), Error> {
     let name = entry.path_bytes().into_owned();
     let refuse = |problem| Err(Error::entry(&name, problem));
     let kind = kind(entry.header().entry_type(), &name);
@@ -117,9 +150,12 @@ fn one(entry: &mut Entry<'_, &mut dyn Read>, room: &mut Room, layer: &mut Layer)
                 return Ok(());
             }
             room.file(&path, size)?;
+            let begin = entry.raw_file_position();
             let content = content(entry, size).map_err(|e| Error::Broken { what: "tar archive", problem: text::said(&e.to_string()) })?;
-            if content.len() as u64 != size {
-                return refuse(EntryProblem::Short { found: content.len() as u64, declared: size });
+            // What came after the archive's end is no content.
+            let found = (content.len() as u64).min(real.get().saturating_sub(begin));
+            if found != size {
+                return refuse(EntryProblem::Short { found, declared: size });
             }
             layer.file(path, content)
         }
