@@ -12,10 +12,21 @@ pub(super) struct Layer {
     pub(super) may_await: &'static [&'static str],
 }
 
-/// The pure crates. Only asking a policy takes time; `dataplane/mod.rs` is the driver that awaits `decide`.
+/// The pure crates. Only asking a policy takes time; the `mod.rs` of a kind is the driver that awaits `decide`.
 pub(super) const PURE: [Layer; 2] = [
     Layer { dir: "runtime/api/src", may_await: &[] },
-    Layer { dir: "runtime/core/src", may_await: &["dataplane/mod.rs", "dataplane/decide.rs", "policy/"] },
+    Layer {
+        dir: "runtime/core/src",
+        may_await: &[
+            "dataplane/mod.rs",
+            "dataplane/decide/",
+            "plugin_installation/mod.rs",
+            "plugin_installation/decide.rs",
+            "plugin_installation/package.rs",
+            "plugin_installation/claims/settle.rs",
+            "policy/",
+        ],
+    },
 ];
 
 /// Path and what to do instead.
