@@ -2,9 +2,7 @@
 
 use std::{
     io::Write,
-    path::PathBuf,
     process::{Command, Output, Stdio},
-    sync::OnceLock,
 };
 
 use libtest_mimic::Trial;
@@ -25,24 +23,16 @@ pub(crate) fn tests() -> Vec<Trial> {
     ]
 }
 
-/// The binary, built by the same cargo that built this test.
-fn weir() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
-        .get_or_init(|| {
-            let status = Command::new(env!("CARGO"))
-                .args(["build", "--quiet", "-p", "weir-cli", "--bin", "weir"])
-                .current_dir(root())
-                .status()
-                .unwrap();
-            assert!(status.success(), "weir does not build");
-            root().join("target/debug/weir")
-        })
-        .clone()
+/// This very binary as `weir` ([`crate::kube::as_weir`]): building the real one beside a test run would compile half of the tree again, with other
+/// features.
+fn weir() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.env(crate::kube::AS_WEIR, "1");
+    command
 }
 
-fn run(args: &[&str], stdin: Option<&str>) -> Output {
-    let mut command = Command::new(weir());
+pub(crate) fn run(args: &[&str], stdin: Option<&str>) -> Output {
+    let mut command = weir();
     command.args(args).current_dir(root()).env("WEIR_CACHE_DIR", "").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();

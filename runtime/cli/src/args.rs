@@ -71,6 +71,18 @@ pub struct Plan {
     /// tar), or a tar archive. Repeatable. An installation without one is planned as if its image were still being fetched.
     #[arg(long = "artifact", value_name = "REF=DIR|LAYOUT|TAR", value_parser = artifact)]
     pub artifacts: Vec<(String, PathBuf)>,
+    /// Pull the artifacts that no --artifact gives from their registries.
+    #[arg(long)]
+    pub pull: bool,
+    /// Credentials for --pull: a docker config file. Pull Secrets of the manifests are not used: their values are never read.
+    #[arg(long, env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE")]
+    pub registry_auth_file: Option<PathBuf>,
+    /// Registry that --pull speaks to in plain HTTP. Repeatable; loopback needs none.
+    #[arg(long = "insecure-registry", env = "WEIR_INSECURE_REGISTRY", value_name = "HOST[:PORT]", value_delimiter = ',')]
+    pub insecure_registries: Vec<String>,
+    /// PEM file with CAs of registries for --pull, trusted beside the system's. Repeatable.
+    #[arg(long = "registry-ca", env = "WEIR_REGISTRY_CA", value_name = "FILE", value_delimiter = ',')]
+    pub registry_cas: Vec<PathBuf>,
     /// Let DataPlanes use installations of other namespaces without a ReferenceGrant, as Kong's operator does.
     #[arg(long, env = "WEIR_ALLOW_CROSS_NAMESPACE_PLUGINS")]
     pub allow_cross_namespace_plugins: bool,

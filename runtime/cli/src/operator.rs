@@ -247,7 +247,7 @@ fn given(values: &[String]) -> Vec<String> {
 }
 
 /// The proxies that every program takes from its environment, in lower or upper case.
-fn proxies(variable: impl Fn(&str) -> Option<String>) -> Proxies {
+pub(crate) fn proxies(variable: impl Fn(&str) -> Option<String>) -> Proxies {
     let either = |name: &str| variable(&name.to_lowercase()).or_else(|| variable(name)).filter(|value| !value.is_empty());
     Proxies { https: either("HTTPS_PROXY"), http: either("HTTP_PROXY"), no_proxy: either("NO_PROXY") }
 }

@@ -66,6 +66,8 @@ pub(crate) fn tests() -> Vec<Trial> {
     .collect()
 }
 
+pub(crate) use install::AS_WEIR;
+
 /// Runs this process as `weir`, if it was started for that: operators under test are the very code the tests were linked with.
 pub(crate) fn as_weir() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);

@@ -14,6 +14,7 @@ pub(super) fn tests() -> Vec<Trial> {
         test("registry with an authority of its own", tls),
         test("registry with passwords", passwords),
         test("registry goes and comes back", outage),
+        test("registry weir plan pulls", planned),
     ]
 }
 
@@ -127,4 +128,36 @@ fn outage() {
     assert!(matches!(error, Error::Network { .. }) && error.transient(), "{error}");
     registry.resume().unwrap();
     assert_eq!(files(&client.pull(&reference).unwrap()), plugin());
+}
+
+/// `weir plan --pull`: the artifact of the manifest, out of the registry that it names.
+fn planned() {
+    let options = RegistryOptions { credentials: Some(User::new("kong", "first")), ..RegistryOptions::default() };
+    let Some(registry) = registry("registry weir plan pulls", &options) else { return };
+    let dir = Scratch::plugin();
+    let image = Image::build(&[Layer::new(dir.folder(), "/")]).unwrap();
+    registry.skopeo_copy(&image.source(), "team/x", "v1", Some(Format::Oci), &[]).unwrap();
+    let config = dir.write("config.json", &registry.docker_config().unwrap().to_string()).display().to_string();
+    let manifest = json!({
+        "apiVersion": "gateway-operator.konghq.com/v1alpha1", "kind": "KongPluginInstallation",
+        "metadata": {"name": "x", "namespace": "gateways"}, "spec": {"image": registry.reference("team/x", "v1")},
+    })
+    .to_string();
+    let plan = |more: &[&str]| {
+        let output = crate::cli::run(&[&["plan", "-o", "json", "-f", "-", "--quiet"], more].concat(), Some(&manifest));
+        (output.status.code(), serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap())
+    };
+    let accepted = |plan: &serde_json::Value| {
+        let conditions = plan["statuses"][0]["status"]["conditions"].as_array().unwrap().clone();
+        let found = conditions.into_iter().find(|c| c["type"] == "Accepted").unwrap();
+        [found["status"].as_str(), found["reason"].as_str(), found["message"].as_str()].map(|text| text.unwrap().to_owned())
+    };
+    let (_, without) = plan(&[]);
+    assert_eq!(accepted(&without)[1], "Pending");
+    let (code, refused) = plan(&["--pull"]);
+    assert_ne!(code, Some(0));
+    assert!(accepted(&refused)[1] == "Failed" && accepted(&refused)[2].contains("credentials"), "{:?}", accepted(&refused));
+    let (code, pulled) = plan(&["--pull", "--registry-auth-file", &config]);
+    assert_eq!((code, accepted(&pulled)[..2].join("/")), (Some(0), "True/Ready".to_owned()));
+    assert_eq!(pulled["objects"][0]["kind"], "ConfigMap");
 }

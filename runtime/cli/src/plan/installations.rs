@@ -1,6 +1,6 @@
 //! Installations of a plan: their artifacts come from files or a registry, and what they give goes to the DataPlanes of the same plan.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use futures::executor::block_on;
 use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
@@ -17,62 +17,18 @@ use weir_core::{
     plan::{Change, Object, Plan},
     plugin_installation::{
         self,
-        snapshot::{Artifact, Claimant, Fetch, PullSecret, Snapshot},
+        snapshot::{Claimant, PullSecret, Snapshot},
     },
     policy::Policies,
 };
-use weir_host::oci::{self, Reference};
 
-use super::gather::{World, find};
-use crate::exit::Failure;
+use super::{
+    artifacts::Artifacts,
+    gather::{World, find},
+};
 
 /// Group of ReferenceGrants.
 const GRANTS: &str = "gateway.networking.k8s.io/";
-
-/// Artifacts by the reference that names them, in its canonical form.
-#[derive(Debug, Default)]
-pub struct Artifacts(BTreeMap<String, Arc<Artifact>>);
-
-impl Artifacts {
-    /// Reads `--artifact REF=PATH`.
-    ///
-    /// # Errors
-    /// A reference that is none, and what cannot be read as an artifact.
-    pub fn read(pairs: &[(String, PathBuf)]) -> anyhow::Result<Self> {
-        let mut all = BTreeMap::new();
-        for (reference, path) in pairs {
-            let key = canonical(reference).map_err(|error| Failure::usage(format!("--artifact {reference}: {error}")))?;
-            let artifact = oci::local::read(path, &oci::Limits::default())
-                .map_err(|error| Failure::usage(format!("--artifact {reference}={}: {error}", path.display())))?;
-            if all.insert(key, Arc::new(core_artifact(artifact))).is_some() {
-                return Err(Failure::usage(format!("--artifact {reference} is there twice")).into());
-            }
-        }
-        Ok(Self(all))
-    }
-
-    fn of(&self, image: &str) -> Fetch {
-        match canonical(image) {
-            Ok(key) => self.0.get(&key).map_or(Fetch::NotAsked, |artifact| Fetch::Fetched(Arc::clone(artifact))),
-            Err(error) => Fetch::Failed { message: format!("spec.image: {error}"), transient: false, digest: None },
-        }
-    }
-}
-
-fn canonical(reference: &str) -> Result<String, oci::ReferenceError> {
-    Reference::parse(reference).map(|reference| reference.to_string())
-}
-
-/// The artifact as the core takes it.
-fn core_artifact(artifact: oci::Artifact) -> Artifact {
-    Artifact {
-        digest: artifact.digest,
-        annotations: artifact.annotations,
-        signers: Vec::new(),
-        files: artifact.files,
-        notes: artifact.notes,
-    }
-}
 
 /// Installations as they are after their own pass.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! `weir plan`: the operator's own reconcile path with no cluster.
 
+mod artifacts;
 mod extensions;
 pub mod gather;
 pub mod installations;
@@ -20,7 +21,8 @@ use weir_core::{
 use weir_host::wasm::Limits;
 
 use self::{
-    installations::{Artifacts, Planned},
+    artifacts::Artifacts,
+    installations::Planned,
     report::{Of, Report},
 };
 use crate::{
@@ -75,7 +77,7 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
         report.held.push(format!("{}: {}", object.object, object.what.message));
         report.findings.push(object);
     }
-    let artifacts = Artifacts::read(&args.artifacts)?;
+    let artifacts = Artifacts::new(args)?;
     let mut world = gather::World {
         args,
         schemas: &schemas,
@@ -140,10 +142,14 @@ fn summary(err: &mut impl Write, report: &Report, quiet: bool) {
         if report.statuses.is_empty() {
             let _ = writeln!(err, "weir plan: the manifests contain no DataPlane and no KongPluginInstallation that can be planned");
         }
-        let (objects, planned, deletions) = (report.objects.len(), report.statuses.len(), report.deletions.len());
+        let of = |kind: &str| report.statuses.iter().filter(|s| s.get("kind").and_then(|k| k.as_str()) == Some(kind)).count();
         let _ = writeln!(
             err,
-            "weir plan: {planned} object(s) planned: {objects} object(s) to write, {deletions} to delete, {} held or refused",
+            "weir plan: {} DataPlane(s), {} installation(s): {} object(s) to write, {} to delete, {} held or refused",
+            of("DataPlane"),
+            of("KongPluginInstallation"),
+            report.objects.len(),
+            report.deletions.len(),
             report.held.len()
         );
     }
