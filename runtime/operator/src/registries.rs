@@ -1,8 +1,13 @@
 //! How registries are reached, from the settings.
 
-use weir_host::oci::{DialPolicy, Puller, Registries};
+use std::time::Duration;
+
+use weir_host::oci::{DialPolicy, Puller, Registries, Timeouts};
 
 use crate::{config::Config, error::Error};
+
+/// Requests of all namespaces share a few turns: a registry that hangs must not keep the others waiting for long.
+const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(5), read: Duration::from_secs(10), total: Duration::from_secs(60) };
 
 /// What asks registries.
 ///
@@ -18,6 +23,7 @@ pub(crate) fn puller(config: &Config) -> Result<Puller, Error> {
         proxies: config.proxies.clone(),
         allowed: config.allowed_registries.clone(),
         dial: dial(config),
+        timeouts: TIMEOUTS,
         ..Registries::default()
     };
     Ok(Puller::new(registries)?)

@@ -137,7 +137,7 @@ fn planned() {
     let dir = Scratch::plugin();
     let image = Image::build(&[Layer::new(dir.folder(), "/")]).unwrap();
     registry.skopeo_copy(&image.source(), "team/x", "v1", Some(Format::Oci), &[]).unwrap();
-    let config = dir.write("config.json", &registry.docker_config().unwrap().to_string()).display().to_string();
+    let config = dir.write("config.json", registry.docker_config().unwrap().to_string()).display().to_string();
     let manifest = json!({
         "apiVersion": "gateway-operator.konghq.com/v1alpha1", "kind": "KongPluginInstallation",
         "metadata": {"name": "x", "namespace": "gateways"}, "spec": {"image": registry.reference("team/x", "v1")},

@@ -20,7 +20,7 @@ pub const MAX_CONTENT: usize = 8 * 1024 * 1024;
 pub const MAX_FILES: usize = 512;
 
 /// Where one file of a plugin is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
     /// Path below the plugin's folder.
     pub path: String,
@@ -32,17 +32,63 @@ pub struct Placed {
 
 /// One plugin of an installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
 pub struct Plugin {
     /// Kong's name of it.
     pub name: String,
     /// Version, where the handler says one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Priority, where the handler says one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
     /// Its files, by path.
     pub files: Vec<Placed>,
+}
+
+/// A plugin as it is written down. Records stand in annotations, which have little room: a key is left out where it follows from the path.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority: Option<i64>,
+    files: Vec<WrittenFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum WrittenFile {
+    /// Path and index of the ConfigMap.
+    Usual(String, usize),
+    /// And the key.
+    Named(String, usize, String),
+}
+
+impl From<Written> for Plugin {
+    fn from(written: Written) -> Self {
+        let Written { name, version, priority, files } = written;
+        let placed = |file| match file {
+            WrittenFile::Usual(path, map) => Placed { key: key(&name, &path), path, map },
+            WrittenFile::Named(path, map, key) => Placed { path, map, key },
+        };
+        let files = files.into_iter().map(placed).collect();
+        Self { name, version, priority, files }
+    }
+}
+
+impl From<Plugin> for Written {
+    fn from(plugin: Plugin) -> Self {
+        let Plugin { name, version, priority, files } = plugin;
+        let written = |file: Placed| {
+            if file.key == key(&name, &file.path) {
+                WrittenFile::Usual(file.path, file.map)
+            } else {
+                WrittenFile::Named(file.path, file.map, file.key)
+            }
+        };
+        let files = files.into_iter().map(written).collect();
+        Self { name, version, priority, files }
+    }
 }
 
 /// What an installation gives to DataPlanes. Its record, and the record of each DataPlane that uses it, hold this.
@@ -176,11 +222,14 @@ fn key(plugin: &str, target: &str) -> String {
     format!("{}.{tail}", hash::short(format!("{plugin}/{target}").as_bytes(), 8))
 }
 
+/// How the names of all ConfigMaps begin that DataPlanes mount.
+pub const MOUNTED_PREFIX: &str = "plugin-";
+
 /// Name of a ConfigMap of a set that DataPlanes of a namespace mount. One set per namespace and content, whoever uses it.
 #[must_use]
 pub fn mounted_name(hash: &str, index: usize) -> String {
     let short: String = hash.chars().take(32).collect();
-    format!("plugin-{short}-{index}")
+    format!("{MOUNTED_PREFIX}{short}-{index}")
 }
 
 /// Name of a ConfigMap of the installation's own set, which nobody mounts. The installation's whole name is part of the hash: `a.b` and

@@ -264,5 +264,9 @@ fn a_record_that_somebody_edited_is_not_believed() {
     *text = text.replace(&old().hash, &content(&["rate"], "2.0.0").hash);
     let plan = world.dry();
     assert!(plan.findings.iter().any(|f| f.code == "DecisionsUnverified"), "{:?}", plan.findings);
-    assert!(plan.holds[0].message.ends_with("the pods are without it"));
+    // Nor is anything taken out of running pods on a guess.
+    assert_eq!(plan.holds[0].what, HeldPart::PodTemplate);
+    assert!(plan.holds[0].message.contains("is not on record"), "{}", plan.holds[0].message);
+    world.converge();
+    assert!(world.mounts(&old()) && world.rolls == 1);
 }

@@ -201,12 +201,32 @@ fn a_volume_or_path_of_the_owners_is_a_conflict() {
 #[test]
 fn a_plugin_whose_place_is_taken_is_not_said_to_be_in_the_pods() {
     for kind in [SubjectKind::Volume, SubjectKind::VolumeMount] {
-        let world = collision(kind, Origin::User);
+        let mut world = collision(kind, Origin::User);
         assert_eq!(world.word("PluginsInstalled"), "False/Rejected", "{kind:?}");
         assert_eq!(world.word("Ready"), "False/ReferencedResourcesNotAvailable", "{kind:?}");
         let machine = world.machine();
         assert_eq!((&machine[0]["plugins"], &machine[0]["rolledOut"]), (&json!([]), &json!(false)), "{kind:?}");
+        assert_eq!(world.env("KONG_PLUGINS").as_deref(), Some("bundled"), "{kind:?}: Kong does not start without its files");
+        let before = world.rolls;
+        world.converge();
+        assert_eq!(world.rolls, before, "{kind:?}: and that is all");
     }
+}
+
+#[test]
+fn a_plugin_that_the_users_list_leaves_out_is_not_said_to_be_installed() {
+    let mut world = with_proxy(&json!([]), &json!({"env": [{"name": "KONG_PLUGINS", "value": "off"}]}));
+    world.conflicts = verdicts("c1", |conflict| {
+        let index = conflict.claims.iter().position(|c| c.origin == Origin::User).unwrap();
+        Verdict::Keep(u32::try_from(index).unwrap())
+    });
+    world.install("ns/rate", &content(&["rate"], "1.0.0"));
+    world.converge();
+    assert_eq!(world.env("KONG_PLUGINS").as_deref(), Some("off"));
+    assert_eq!(world.word("PluginsInstalled"), "False/Rejected");
+    let message = world.said("PluginsInstalled").2;
+    assert!(message.contains("rate: KONG_PLUGINS of the pod template does not name it") && message.contains("add it there"), "{message}");
+    assert_eq!(world.machine()[0]["plugins"], json!([]));
 }
 
 #[test]

@@ -179,7 +179,10 @@ fn content(context: &Context, change: &Change<PartialObjectMeta<ConfigMap>>) {
     let labels: BTreeSet<&String> = labels.collect();
     for installation in context.world.installations.all() {
         if context.plugins.known.content(&installation, sealing).is_some_and(|content| labels.contains(&content.label())) {
-            let users = context.plugins.users.of(&Key::of(&installation.metadata));
+            let key = Key::of(&installation.metadata);
+            // One without our owner reference wakes nobody by its owners.
+            context.installations.queue.soon(key.clone());
+            let users = context.plugins.users.of(&key);
             users.into_iter().for_each(|user| context.data_planes.queue.changed(user));
         }
     }

@@ -9,7 +9,7 @@ mod own;
 mod plugins;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use weir_api::keys;
+use weir_api::{condition::reasons, keys};
 
 pub use self::own::Own;
 
@@ -20,7 +20,7 @@ use super::{
         proxy::Layers,
     },
     plan::lookup,
-    plugins::{Used, bringing, is_in_place, mounted},
+    plugins::{Mounted, Used, bringing, is_in_place, mounted},
     snapshot::Child,
     validate::Validated,
 };
@@ -170,15 +170,54 @@ impl<'a> Pass<'a> {
         // A plugin that nobody gets is left out; it holds nothing else.
         self.settle(super::plugins::conflicts(&used), HeldPart::Plugin, decided).await;
         let mut mounted = mounted(&used, &self.settlements);
-        let bringing = bringing(&used, &mounted);
-        let layers = Layers::collect(self.dp, decided.konnect.as_ref(), &decided.certificate.secret, &bringing, &mounted);
-        if self.settle(super::conflicts::find(&layers), HeldPart::PodTemplate, decided).await {
-            let settled = settle(&layers, &self.settlements);
+        let first = self.layers(decided, &used, &mounted);
+        let all = mounted.len();
+        if self.settle(super::conflicts::find(&first), HeldPart::PodTemplate, decided).await {
+            let mut settled = settle(&first, &self.settlements);
             mounted.retain(|m| is_in_place(*m, &settled));
+            if mounted.len() < all {
+                // Kong does not start with a plugin that is named and not there: without its place it is not named either.
+                let rest = self.layers(decided, &used, &mounted);
+                if !self.settle(super::conflicts::find(&rest), HeldPart::PodTemplate, decided).await {
+                    return self.keep_settlements();
+                }
+                settled = settle(&rest, &self.settlements);
+            }
+            self.unnamed(&settled, &mut mounted, decided);
             decided.settled = Some(settled);
         }
         decided.mounted = mounted.iter().map(|m| (m.plugin.name.clone(), m.used.reference.clone())).collect();
         self.keep_settlements();
+    }
+
+    fn layers(&self, decided: &Decided, used: &[Used], mounted: &[Mounted<'_>]) -> Layers {
+        let bringing = bringing(used, mounted);
+        Layers::collect(self.dp, decided.konnect.as_ref(), &decided.certificate.secret, &bringing, mounted)
+    }
+
+    /// Plugins that are in place and that the owner's KONG_PLUGINS does not name: Kong will not load them.
+    fn unnamed(&self, settled: &Settled, mounted: &mut Vec<Mounted<'_>>, decided: &mut Decided) {
+        let Some(enabled) = settled.env.iter().find(|var| var.name == "KONG_PLUGINS") else { return };
+        let Some(names) = &enabled.value else {
+            if !mounted.is_empty() {
+                decided.findings.push(Finding {
+                    severity: Severity::Warning,
+                    code: "PluginsUnknown".into(),
+                    path: "env.KONG_PLUGINS".into(),
+                    message: "comes from another object, so nobody can say whether it names the plugins of spec.pluginsToInstall".into(),
+                });
+            }
+            return;
+        };
+        let is_named = |m: &Mounted<'_>| names.split(',').any(|name| name.trim() == m.plugin.name);
+        for lost in mounted.iter().filter(|m| !is_named(m)) {
+            let message = format!(
+                "{}: KONG_PLUGINS of the pod template does not name it, so Kong does not load it: add it there, or remove the variable",
+                lost.plugin.name
+            );
+            decided.hold(HeldPart::Plugin, reasons::REJECTED, message);
+        }
+        mounted.retain(is_named);
     }
 
     /// The new text of the record.

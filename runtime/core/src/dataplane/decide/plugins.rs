@@ -6,7 +6,7 @@ use weir_api::condition::reasons;
 
 use super::{
     super::{
-        plugins::{Contents, Used},
+        plugins::{Contents, Used, mounted_maps},
         validate::State,
     },
     Decided, Pass,
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     decisions::Record,
     plan::HeldPart,
-    plugin_installation::content::Content,
+    plugin_installation::content::{Content, MOUNTED_PREFIX},
     policy::{Identity, SlotName},
 };
 
@@ -47,10 +47,22 @@ impl Pass<'_> {
                 None if reason == reasons::PENDING && self.live.is_none() => {
                     decided.hold(HeldPart::PodTemplate, reason, format!("{message}; the pods are made when that is known"));
                 }
+                // Whose content the pods have is not on record (too large, or somebody removed it): nothing is taken out on a guess.
+                None if before.is_empty() && self.mounts_plugins() => {
+                    let lost =
+                        "what the pods have of it is not on record, so the pod template stays until it can be had or is no longer named";
+                    decided.hold(HeldPart::PodTemplate, reason, format!("{message}; {lost}"));
+                }
                 None => decided.hold(HeldPart::Plugin, reason, format!("{message}; the pods are without it")),
             }
         }
         self.put_plugins(&decided.plugins);
+    }
+
+    /// Whether the live pods have content of any installation.
+    fn mounts_plugins(&self) -> bool {
+        let is_content = |name: &String| name.starts_with(MOUNTED_PREFIX);
+        self.live.is_some_and(|live| mounted_maps(&live.object).iter().any(is_content))
     }
 
     /// The record has what the pods get, whichever policy packaged it: that stands on the installation.

@@ -134,7 +134,9 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
     }
     let status_changed = dp.snapshot.data_plane.status.as_ref() != Some(&status);
     let mut events: Vec<Event> = decided.findings.iter().filter_map(Event::of_finding).collect();
-    events.extend(wanted.holds.iter().map(|h| Event::warning(&h.reason, "A part of this object is held back", h.message.clone())));
+    // What is only not known yet is nothing to warn of.
+    let told = wanted.holds.iter().filter(|h| h.reason != reasons::PENDING);
+    events.extend(told.map(|h| Event::warning(&h.reason, "A part of this object is held back", h.message.clone())));
     events.extend(wanted.changes.iter().filter_map(change_event));
     events.append(&mut wanted.events);
     Plan {

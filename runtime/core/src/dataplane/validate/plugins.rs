@@ -100,6 +100,6 @@ fn claimed(installation: &Installation) -> Result<Arc<Content>, (&'static str, S
         (Some(content), _) if installation.stored => Ok(Arc::clone(content)),
         (Some(_), _) => Err((missing, "has been fetched, and its content is being stored".into())),
         (None, Some(problem)) => Err((missing, format!("cannot be used: {problem}"))),
-        (None, None) => Err((reasons::PENDING, "is being fetched".into())),
+        (None, None) => Err((reasons::PENDING, "has nothing in force yet: it is being fetched, or waits for its owner's approval".into())),
     }
 }

@@ -13,7 +13,10 @@ use k8s_openapi::{
     api::core::v1::ConfigMap,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use kube::{Api, api::PostParams};
+use kube::{
+    Api,
+    api::{DeleteParams, PostParams, Preconditions},
+};
 use tokio::sync::Semaphore;
 use weir_api::keys;
 use weir_core::{
@@ -160,9 +163,29 @@ impl Writer {
             if holds(content, &set.iter().collect::<Vec<_>>()) {
                 return Ok(set);
             }
-            tracing::warn!(namespace = place.namespace, hash = content.hash, "a set of plugin content does not hold what its name says");
+            let names = place.names.join(", ");
+            tracing::warn!(namespace = place.namespace, config_maps = names, "a set of plugin content does not hold what its name says");
+            if place.is_own {
+                self.drop_spoilt(&installation, &set).await;
+            }
         }
         Err(nowhere(request))
+    }
+
+    /// Deletes what somebody put into the place of an installation's own set: nobody mounts it, and the installation's pass makes it again.
+    async fn drop_spoilt(&self, installation: &Key, set: &[ConfigMap]) {
+        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &installation.namespace);
+        for meta in set.iter().map(|map| &map.metadata) {
+            let mut owners = meta.owner_references.iter().flatten();
+            let ours = owners.any(|o| o.kind == "KongPluginInstallation" && o.name == installation.name);
+            let (Some(name), true) = (&meta.name, ours) else { continue };
+            let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
+            let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+            match api.delete(name, &params).await {
+                Ok(_) => self.metrics.wrote(ObjectKind::ConfigMap, Verb::Delete),
+                Err(error) => tracing::warn!(name, %error, "a spoilt ConfigMap of plugin content cannot be deleted"),
+            }
+        }
     }
 
     async fn create(&self, request: &ContentRequest, content: &Content, name: &str, from: &ConfigMap) -> Result<(), Failure> {

@@ -14,6 +14,8 @@ pub(super) struct Place {
     pub(super) namespace: String,
     /// Its ConfigMaps, in order.
     pub(super) names: Vec<String>,
+    /// It is the installation's own, which nobody mounts.
+    pub(super) is_own: bool,
 }
 
 /// Names of a set that pods mount, in order.
@@ -23,7 +25,11 @@ pub(super) fn mounted(hash: &str, maps: usize) -> Vec<String> {
 
 /// Complete sets of a content: the installation's own first, then those that pods of any namespace mount.
 pub(super) fn places(world: &World, installation: &Key, content: &Content) -> Vec<Place> {
-    let others = namespaces(world, content).into_iter().map(|namespace| Place { namespace, names: mounted(&content.hash, content.maps) });
+    let others = namespaces(world, content).into_iter().map(|namespace| Place {
+        namespace,
+        names: mounted(&content.hash, content.maps),
+        is_own: false,
+    });
     std::iter::once(own(installation, content)).chain(others).filter(|place| is_complete(world, place, content)).collect()
 }
 
@@ -34,7 +40,7 @@ pub(crate) fn stands(world: &World, installation: &Key, content: &Content) -> bo
 }
 
 fn own(installation: &Key, content: &Content) -> Place {
-    Place { namespace: installation.namespace.clone(), names: own_names(&installation.name, content) }
+    Place { namespace: installation.namespace.clone(), names: own_names(&installation.name, content), is_own: true }
 }
 
 fn is_complete(world: &World, place: &Place, content: &Content) -> bool {

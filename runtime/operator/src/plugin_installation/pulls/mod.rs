@@ -38,8 +38,8 @@ use crate::{
     plugin_installation::Anew,
 };
 
-/// Requests at once.
-const AT_ONCE: usize = 4;
+/// Requests at once: each may have some 20 MiB in memory, and one of a registry that hangs waits for its time limit.
+const AT_ONCE: usize = 8;
 
 /// What a pass is told.
 #[derive(Debug)]
