@@ -14,6 +14,9 @@ use crate::log;
 /// How long a build may be silent before it says that it still runs.
 const HEARTBEAT: Duration = Duration::from_secs(20);
 
+/// Set where disk is scarce: Go's own build cache goes with the sources once the programs are built. Kubernetes' has four GB.
+const DISCARD: &str = "WEIR_DISCARD_GO_CACHE";
+
 /// Whether Go is there and new enough for a module. Go may fetch a newer one of itself to be so.
 pub(super) fn check(module: &Module) -> Result<()> {
     let source = tempfile::tempdir()?;
@@ -46,6 +49,9 @@ fn write_source(module: &Module, source: &Path) -> Result<()> {
 fn go(source: &Path) -> Command {
     let mut command = Command::new("go");
     command.current_dir(source).env("CGO_ENABLED", "0").env("GOFLAGS", "").env("GOWORK", "off").stdin(Stdio::null());
+    if std::env::var_os(DISCARD).is_some() {
+        command.env("GOCACHE", source.join("go-cache"));
+    }
     command
 }
 

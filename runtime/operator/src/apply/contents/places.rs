@@ -61,7 +61,10 @@ fn namespaces(world: &World, content: &Content) -> BTreeSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{
+        collections::BTreeMap,
+        sync::atomic::{AtomicU32, Ordering},
+    };
 
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
@@ -73,11 +76,15 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
+    static VERSION: AtomicU32 = AtomicU32::new(1);
+
     fn put(world: &World, namespace: &str, name: &str, label: &str, leaving: bool) {
         let meta = ObjectMeta {
             namespace: Some(namespace.into()),
             name: Some(name.into()),
             labels: Some(BTreeMap::from([(keys::PLUGIN_CONTENT.to_owned(), label.to_owned())])),
+            // Each is newer than the one before: a cache keeps the newest.
+            resource_version: Some(VERSION.fetch_add(1, Ordering::Relaxed).to_string()),
             deletion_timestamp: leaving.then(|| Time("2026-01-01T00:00:00Z".parse().unwrap())),
             ..ObjectMeta::default()
         };

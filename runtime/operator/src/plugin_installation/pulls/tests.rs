@@ -136,17 +136,18 @@ async fn one_artifact_is_fetched_once_however_many_want_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_than_four_run_at_once_and_what_nobody_wants_is_not_asked() {
+async fn no_more_than_a_few_run_at_once_and_what_nobody_wants_is_not_asked() {
     let bench = bench(0);
-    for n in 0..10 {
+    let most = super::AT_ONCE;
+    for n in 0..most + 6 {
         look(&bench, &key(n), &format!("r.example.com/a:{n}"), Anew::No);
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(bench.fake.most.load(Ordering::SeqCst), 4);
-    (4..10).for_each(|n| bench.pulls.forget(&key(n)));
+    assert_eq!(bench.fake.most.load(Ordering::SeqCst), super::AT_ONCE);
+    (most..most + 6).for_each(|n| bench.pulls.forget(&key(n)));
     bench.fake.gate.add_permits(100);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(bench.fake.resolves.load(Ordering::SeqCst), 4);
+    assert_eq!(bench.fake.resolves.load(Ordering::SeqCst), super::AT_ONCE);
 }
 
 #[tokio::test(start_paused = true)]
