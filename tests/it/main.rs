@@ -28,7 +28,9 @@ fn main() -> ExitCode {
     if let Some(code) = registry::as_puller() {
         return code;
     }
-    let args = Arguments::from_args();
+    let mut args = Arguments::from_args();
+    // Most of them wait for a control plane and not for a processor.
+    args.test_threads.get_or_insert(4);
     let mut tests = cases::tests();
     tests.extend(properties::tests());
     tests.extend(hostile::tests());

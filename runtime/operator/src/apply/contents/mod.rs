@@ -5,14 +5,11 @@ mod places;
 mod verify;
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use k8s_openapi::{
-    api::core::v1::ConfigMap,
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
-};
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api,
     api::{DeleteParams, PostParams, Preconditions},
@@ -20,6 +17,7 @@ use kube::{
 use tokio::sync::Semaphore;
 use weir_api::keys;
 use weir_core::{
+    dataplane::plugins,
     plan::{ChildKind, ContentRequest},
     plugin_installation::content::Content,
 };
@@ -145,11 +143,11 @@ impl Writer {
             return Ok(());
         }
         let source = self.source(request, content).await?;
-        for ((there, name), from) in there.iter().zip(names).zip(&source) {
+        for (index, ((there, name), from)) in there.iter().zip(names).zip(&source).enumerate() {
             match there {
                 Some(map) if is_fixed(map) && same(map, from) => self.contents.note(&map.metadata),
                 Some(map) => return Err(not_ours(request, map)),
-                None => self.create(request, content, name, from).await?,
+                None => self.create(request, name, plugins::provided(request, index, Some(from))).await?,
             }
         }
         Ok(())
@@ -188,20 +186,8 @@ impl Writer {
         }
     }
 
-    async fn create(&self, request: &ContentRequest, content: &Content, name: &str, from: &ConfigMap) -> Result<(), Failure> {
+    async fn create(&self, request: &ContentRequest, name: &str, map: ConfigMap) -> Result<(), Failure> {
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), &request.namespace);
-        let map = ConfigMap {
-            metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                namespace: Some(request.namespace.clone()),
-                labels: Some(BTreeMap::from([(keys::PLUGIN_CONTENT.to_owned(), content.label())])),
-                owner_references: Some(vec![OwnerReference::clone(&request.owner)]),
-                ..ObjectMeta::default()
-            },
-            immutable: Some(true),
-            data: from.data.clone(),
-            binary_data: from.binary_data.clone(),
-        };
         match api.create(&posted(), &map).await {
             Ok(stored) => {
                 self.contents.note(&stored.metadata);
