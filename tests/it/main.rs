@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     if let Some(code) = kube::as_weir() {
         return code;
     }
-    if let Some(code) = registry::as_puller() {
+    if let Some(code) = registry::as_puller().or_else(hostile::as_host) {
         return code;
     }
     let mut args = Arguments::from_args();

@@ -11,3 +11,4 @@ pub mod names;
 pub mod plugin_installation;
 pub mod quantity;
 pub mod rbac;
+pub mod reconcile_policy;

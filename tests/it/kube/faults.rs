@@ -134,11 +134,7 @@ async fn server(lab: Lab) {
         create(ns, COUNT, 2).await;
     }
     // An outage longer than the renew deadline ends the process, and the kubelet starts it again.
-    ns.eventually(READY, "the state is the plan's", async || {
-        operator.keep_running();
-        as_planned(ns, COUNT, 2).await
-    })
-    .await;
+    ns.eventually(READY, "the state is the plan's", async || as_planned(ns, COUNT, 2).await).await;
     ns.all_ready(COUNT, READY).await;
     at_rest(ns, &mut operator, COUNT, 2).await;
 }

@@ -3,7 +3,10 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitStatus,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, Weak,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -61,12 +64,36 @@ impl Installation {
     }
 }
 
-/// A running `weir operator`.
+/// A running `weir operator`, and what a kubelet does for it: one that ends because it lost its Lease is started again. On a busy machine
+/// the short Leases of tests are lost now and then, and no test is about that.
 pub(crate) struct Running {
-    operator: Operator,
+    pod: Arc<Mutex<Pod>>,
     options: OperatorOptions,
     metrics: u16,
     probes: u16,
+}
+
+struct Pod {
+    operator: Operator,
+    /// Ended by the test, which is the only one that may start it again.
+    ended: bool,
+    restarts: u32,
+}
+
+/// What an operator says last when it lost its Lease. Any other end is a fault and stays.
+const LEADERSHIP_LOST: &str = "weir: leadership was lost";
+
+/// Until the pod is dropped.
+fn kubelet(pod: &Weak<Mutex<Pod>>, options: &OperatorOptions) {
+    while let Some(pod) = pod.upgrade() {
+        let mut pod = pod.lock().unwrap();
+        if !pod.ended && !pod.operator.is_running() && pod.operator.log().lines().last().is_some_and(|l| l.starts_with(LEADERSHIP_LOST)) {
+            pod.operator = Operator::start(options).unwrap();
+            pod.restarts += 1;
+        }
+        drop(pod);
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 impl Running {
@@ -94,23 +121,35 @@ impl Running {
             env: vec![(AS_WEIR.into(), "1".into())],
             log,
         };
-        Self { operator: Operator::start(&options).unwrap(), options, metrics, probes }
+        let pod = Arc::new(Mutex::new(Pod { operator: Operator::start(&options).unwrap(), ended: false, restarts: 0 }));
+        let (watched, again) = (Arc::downgrade(&pod), options.clone());
+        std::thread::spawn(move || kubelet(&watched, &again));
+        Self { pod, options, metrics, probes }
+    }
+
+    fn pod(&self) -> MutexGuard<'_, Pod> {
+        self.pod.lock().unwrap()
     }
 
     /// SIGKILL, and the same again.
     pub(crate) fn kill_and_restart(&mut self) {
-        self.operator.kill();
-        self.operator = Operator::start(&self.options).unwrap();
+        let mut pod = self.pod();
+        pod.operator.kill();
+        pod.operator = Operator::start(&self.options).unwrap();
     }
 
     /// SIGKILL.
     pub(crate) fn kill(&mut self) {
-        self.operator.kill();
+        let mut pod = self.pod();
+        pod.ended = true;
+        pod.operator.kill();
     }
 
     /// SIGTERM.
     pub(crate) fn stop(&mut self, limit: Duration) -> ExitStatus {
-        self.operator.stop(limit).unwrap()
+        let mut pod = self.pod();
+        pod.ended = true;
+        pod.operator.stop(limit).unwrap()
     }
 
     /// Where it logs to.
@@ -120,7 +159,7 @@ impl Running {
 
     /// What it has logged.
     pub(crate) fn log(&self) -> String {
-        self.operator.log()
+        self.pod().operator.log()
     }
 
     /// An answer of the probes' server.
@@ -150,19 +189,15 @@ impl Running {
     /// SIGTERM, which gives the Lease away, and the same again.
     pub(crate) fn stop_and_restart(&mut self) {
         self.stop(Duration::from_secs(20));
-        self.operator = Operator::start(&self.options).unwrap();
+        let mut pod = self.pod();
+        pod.operator = Operator::start(&self.options).unwrap();
+        pod.ended = false;
     }
 
-    /// Whether the process lives.
+    /// Whether the process lives and never ended by itself.
     pub(crate) fn is_running(&mut self) -> bool {
-        self.operator.is_running()
-    }
-
-    /// What a kubelet does with a container that ended.
-    pub(crate) fn keep_running(&mut self) {
-        if !self.is_running() {
-            self.operator = Operator::start(&self.options).unwrap();
-        }
+        let mut pod = self.pod();
+        pod.restarts == 0 && pod.operator.is_running()
     }
 
     /// Waits until its caches are full.

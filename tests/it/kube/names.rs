@@ -229,10 +229,7 @@ async fn shapes(ns: Ns) {
 /// An operator that was away finds what happened meanwhile: recreated under the old name, another spec, a child gone.
 async fn restart(lab: Lab) {
     let ns = &lab.ns;
-    let mut operator = lab.operator(
-        "weir",
-        &["--leader-election-lease-duration", "3s", "--leader-election-renew-deadline", "2s", "--leader-election-retry-period", "500ms"],
-    );
+    let mut operator = lab.operator("weir", &[]);
     for name in ["recreated", "edited", "orphaned", "left"] {
         ns.apply(&full(name)).await;
     }

@@ -21,9 +21,9 @@ pub(crate) fn tests() -> Vec<Trial> {
     vec![lab("replicas-killed", killed), lab("replicas-stopped", stopped)]
 }
 
-const LEASE_DURATION: Duration = Duration::from_secs(5);
+const LEASE_DURATION: Duration = Duration::from_secs(8);
 const FLAGS: [&str; 6] =
-    ["--leader-election-lease-duration", "5s", "--leader-election-renew-deadline", "3s", "--leader-election-retry-period", "500ms"];
+    ["--leader-election-lease-duration", "8s", "--leader-election-renew-deadline", "6s", "--leader-election-retry-period", "500ms"];
 
 async fn create(ns: &Ns, name: &str) {
     ns.apply(&gateway_with(name, json!({"spec": {"network": {"services": {"ingress": {"type": "ClusterIP"}}}}}))).await;

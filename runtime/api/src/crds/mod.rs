@@ -10,7 +10,10 @@ mod node;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube::CustomResourceExt;
 
-use crate::{dataplane::DataPlane, konnect_extension::KonnectExtension, plugin_installation::KongPluginInstallation};
+use crate::{
+    dataplane::DataPlane, konnect_extension::KonnectExtension, plugin_installation::KongPluginInstallation,
+    reconcile_policy::ReconcilePolicy,
+};
 
 /// Every CRD of this crate, always in the same order and with the same text.
 pub fn all() -> Vec<CustomResourceDefinition> {
@@ -18,6 +21,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         finish(DataPlane::crd(), data_plane),
         finish(KonnectExtension::crd(), status_conditions),
         finish(KongPluginInstallation::crd(), status_conditions),
+        finish(ReconcilePolicy::crd(), status_conditions),
     ]
 }
 
