@@ -21,6 +21,22 @@ pub mod types {
     pub const ROLLOUT_HELD: &str = "RolloutHeld";
     /// Whether an installation's artifact is fetched, packaged and can be used.
     pub const ACCEPTED: &str = "Accepted";
+    /// True while the operator works towards what the spec asks for.
+    pub const RECONCILING: &str = "Reconciling";
+    /// True when what the spec asks for does not come about by itself.
+    pub const STALLED: &str = "Stalled";
+    /// Whether a revision of a policy answers.
+    pub const ACTIVE: &str = "Active";
+    /// True while a revision of a policy waits for its owner's word.
+    pub const HELD: &str = "Held";
+    /// Whether the reference of a policy leads to a component.
+    pub const RESOLVED: &str = "Resolved";
+    /// Whether a policy has the signatures that are wanted of it.
+    pub const VERIFIED: &str = "Verified";
+    /// Whether a component can answer its slot.
+    pub const COMPATIBLE: &str = "Compatible";
+    /// Whether a component takes its settings.
+    pub const SETTINGS_VALID: &str = "SettingsValid";
     /// Whether a DataPlane uses an extension, which then cannot go.
     pub const IN_USE: &str = "InUse";
 }

@@ -17,3 +17,4 @@ pub mod names;
 pub mod plan;
 pub mod plugin_installation;
 pub mod policy;
+pub mod reconcile_policy;

@@ -12,9 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::{
-    source::{
-        AnyObject, CaBundleRef, Keyless, OciSource, PublicKey, PullSecretRef, RemoteSource, SecretKeyRef, Source, Verifier, Verify,
-    },
+    source::{AnyObject, CaBundleRef, Keyless, OciSource, PublicKey, PullSecretRef, RemoteSource, SecretKeyRef, Source, Verifier, Verify},
     status::{Candidate, EffectiveLimits, Impact, ReconcilePolicyStatus, Revision, Shadow},
 };
 

@@ -63,7 +63,13 @@ pub struct Revision {
     /// Version that the artifact says it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Settings it ran with, so that it can take over again; for former revisions only.
+    /// Digest of the signatures that were wanted of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<String>,
+    /// What one question to it may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<EffectiveLimits>,
+    /// Settings it runs with, so that it can take over again. Large ones of former revisions are not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::source::any_object")]
     pub settings: Option<serde_json::Value>,

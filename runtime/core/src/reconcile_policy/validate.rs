@@ -1,0 +1,270 @@
+//! What the object says, read once: after this step nobody reads the raw spec or the raw annotations.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_api::{
+    keys,
+    reconcile_policy::{Mode, OciSource, OnFailure, PolicySlot, ReconcilePolicy, Strategy},
+};
+
+use super::snapshot::Snapshot;
+use crate::{
+    hash,
+    policy::{Finding, Severity, SlotName, limits},
+};
+
+/// Largest settings, bytes of their JSON.
+pub const MAX_SETTINGS: usize = 64 << 10;
+/// A registry is not asked more often.
+pub const MIN_RESYNC: Duration = Duration::from_secs(10);
+/// How often a tag is looked up where nothing is said.
+const DEFAULT_RESYNC: Duration = Duration::from_secs(60);
+/// Former revisions that are kept where nothing is said.
+const DEFAULT_HISTORY: usize = 3;
+
+/// Where the component comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Origin<'a> {
+    /// An artifact in a registry.
+    Oci(&'a OciSource),
+    /// The operator itself.
+    Builtin,
+}
+
+/// What one question may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// Time.
+    pub timeout: Duration,
+    /// Memory, bytes.
+    pub memory: usize,
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self { timeout: Duration::from_millis(200), memory: 32 << 20 }
+    }
+}
+
+/// Why a pass does not do what it usually does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The object is on its way out.
+    Deleting,
+    /// Annotation `weir.dev/paused`: what answers stays.
+    Paused,
+    /// It asks for something that this version cannot do: reason and message.
+    NotServed(&'static str, String),
+}
+
+/// The object, read.
+#[derive(Debug, Clone)]
+pub struct Validated<'a> {
+    /// What the pass sees.
+    pub snapshot: &'a Snapshot,
+    /// `namespace/name`.
+    pub name: String,
+    /// The slot; none for those that this version does not serve.
+    pub slot: Option<SlotName>,
+    /// Where the component comes from; none where that is not served.
+    pub origin: Option<Origin<'a>>,
+    /// `spec.source`, in short.
+    pub source: String,
+    /// Settings; `{}` where there are none.
+    pub settings: Value,
+    /// Digest of settings and limits together: what can change without another component.
+    pub settings_digest: String,
+    /// What one question may cost.
+    pub cost: Cost,
+    /// Whether answers are used.
+    pub mode: Mode,
+    /// Who lets a candidate take over.
+    pub strategy: Strategy,
+    /// How many former revisions are kept.
+    pub history: usize,
+    /// How often a tag is looked up; none is never.
+    pub resync: Option<Duration>,
+    /// What holds while the policy fails.
+    pub on_failure: OnFailure,
+    /// What may take over, as its owner wrote it.
+    pub approved: Option<&'a str>,
+    /// Somebody asks for a fresh look: what failed before does not count.
+    pub asked: bool,
+    /// What keeps the pass from its work.
+    pub stop: Option<Stop>,
+    /// What its owner should know.
+    pub findings: Vec<Finding>,
+}
+
+/// Reads the object.
+#[must_use]
+pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
+    let policy = &snapshot.policy;
+    let spec = &policy.spec;
+    let mut findings = Vec::new();
+    let cost = cost(policy);
+    let settings = spec.settings.clone().unwrap_or_else(|| json!({}));
+    let rollout = spec.rollout.clone().unwrap_or_default();
+    let slot = slot(spec.slot);
+    let origin = origin(policy);
+    let history = rollout.history_limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(DEFAULT_HISTORY).min(10);
+    Validated {
+        snapshot,
+        name: name(policy),
+        slot,
+        origin,
+        source: source(policy),
+        settings_digest: settings_digest(&settings, cost),
+        settings,
+        cost,
+        mode: spec.mode.unwrap_or_default(),
+        strategy: rollout.strategy.unwrap_or_default(),
+        history,
+        resync: resync(policy, &mut findings),
+        on_failure: spec.on_failure.unwrap_or_default(),
+        approved: annotation(policy, keys::APPROVED_DIGEST),
+        asked: annotation(policy, keys::CHECK_AT).is_some_and(|asked| annotation(policy, keys::CHECKED_AT) != Some(asked)),
+        stop: stop(snapshot, slot, origin),
+        findings,
+    }
+}
+
+/// `namespace/name`.
+#[must_use]
+pub fn name(policy: &ReconcilePolicy) -> String {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!("{}/{}", text(&policy.metadata.namespace), text(&policy.metadata.name))
+}
+
+/// The slot as the core knows it; none for what this version does not serve.
+#[must_use]
+pub fn slot(slot: PolicySlot) -> Option<SlotName> {
+    match slot {
+        PolicySlot::KonnectEnv => Some(SlotName::KonnectEnv),
+        PolicySlot::ConflictResolution => Some(SlotName::ConflictResolution),
+        PolicySlot::PluginPackaging => Some(SlotName::PluginPackaging),
+        PolicySlot::ObjectHook => None,
+    }
+}
+
+/// Digest of what can change without another component.
+#[must_use]
+pub fn settings_digest(settings: &Value, cost: Cost) -> String {
+    hash::digest_json(&json!({"settings": settings, "timeoutMs": cost.timeout.as_millis(), "memory": cost.memory}))
+}
+
+pub(super) fn annotation<'a>(policy: &'a ReconcilePolicy, key: &str) -> Option<&'a str> {
+    policy.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+fn origin(policy: &ReconcilePolicy) -> Option<Origin<'_>> {
+    let source = &policy.spec.source;
+    match (&source.oci, &source.builtin) {
+        (Some(oci), _) => Some(Origin::Oci(oci)),
+        (None, Some(_)) => Some(Origin::Builtin),
+        (None, None) => None,
+    }
+}
+
+fn source(policy: &ReconcilePolicy) -> String {
+    let source = &policy.spec.source;
+    match (&source.oci, &source.remote) {
+        (Some(oci), _) => oci.semver.as_ref().map_or_else(|| oci.image.clone(), |range| format!("{} {range}", oci.image)),
+        (None, Some(remote)) => format!("remote:{}", remote.plugin_name),
+        (None, None) => "builtin".into(),
+    }
+}
+
+fn stop(snapshot: &Snapshot, slot: Option<SlotName>, origin: Option<Origin<'_>>) -> Option<Stop> {
+    let policy = &snapshot.policy;
+    let own = policy.metadata.namespace.as_deref() == Some(snapshot.operator_namespace.as_str());
+    if policy.metadata.deletion_timestamp.is_some() {
+        return Some(Stop::Deleting);
+    }
+    if slot.is_none() {
+        let message = "spec.slot: ObjectHook is not served by this version of the operator: no component is asked";
+        return Some(Stop::NotServed("NotSupported", message.into()));
+    }
+    if origin.is_none() {
+        let message = "spec.source.remote: remote plugins are not served by this version of the operator: use oci or builtin";
+        return Some(Stop::NotServed("NotSupported", message.into()));
+    }
+    if !own && !snapshot.tenants {
+        let message = format!(
+            "policies outside of namespace {} do not count: move it there, or run the operator with --tenant-policies",
+            snapshot.operator_namespace
+        );
+        return Some(Stop::NotServed("TenantPoliciesDisabled", message));
+    }
+    (annotation(policy, keys::PAUSED) == Some("true")).then_some(Stop::Paused)
+}
+
+/// What the schema's pattern lets in. A value that got past it is as if nothing had been said.
+fn cost(policy: &ReconcilePolicy) -> Cost {
+    let limits = policy.spec.limits.clone().unwrap_or_default();
+    let default = Cost::default();
+    let timeout = limits.timeout.as_deref().and_then(|text| match text.strip_suffix("ms") {
+        Some(number) => number.parse().ok().map(Duration::from_millis),
+        None => text.strip_suffix('s').and_then(|number| number.parse().ok()).map(Duration::from_secs),
+    });
+    let memory = limits.memory.as_deref().and_then(|text| text.strip_suffix("Mi")?.parse::<usize>().ok()).map(|mi| mi << 20);
+    Cost {
+        timeout: timeout.filter(|t| (Duration::from_millis(1)..=Duration::from_secs(10)).contains(t)).unwrap_or(default.timeout),
+        memory: memory.filter(|bytes| (1 << 20..=64 << 20).contains(bytes)).unwrap_or(default.memory),
+    }
+}
+
+fn resync(policy: &ReconcilePolicy, findings: &mut Vec<Finding>) -> Option<Duration> {
+    let oci = policy.spec.source.oci.as_ref()?;
+    if oci.image.contains('@') {
+        return None;
+    }
+    let Some(text) = policy.spec.rollout.as_ref().and_then(|rollout| rollout.resync.as_deref()) else { return Some(DEFAULT_RESYNC) };
+    let parsed = duration(text);
+    let wanted = parsed.unwrap_or(DEFAULT_RESYNC);
+    if parsed.is_none() || (!wanted.is_zero() && wanted < MIN_RESYNC) {
+        findings.push(Finding {
+            severity: Severity::Warning,
+            code: "InvalidResync".into(),
+            path: "spec.rollout.resync".into(),
+            message: format!(
+                "{:?} is no duration of at least {} s: the tag is looked up every {} s",
+                limits::cut(text),
+                MIN_RESYNC.as_secs(),
+                wanted.max(MIN_RESYNC).as_secs()
+            ),
+        });
+    }
+    (!wanted.is_zero()).then(|| wanted.max(MIN_RESYNC))
+}
+
+/// Whole hours, minutes and seconds, in this order.
+fn duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let (mut rest, mut total, mut any) = (text, 0_u64, false);
+    for (unit, seconds) in [('h', 3_600), ('m', 60), ('s', 1)] {
+        if let Some((number, after)) = rest.split_once(unit) {
+            total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(seconds)?)?;
+            (rest, any) = (after, true);
+        }
+    }
+    (any && rest.is_empty()).then(|| Duration::from_secs(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_hours_minutes_and_seconds() {
+        for (text, seconds) in [("0", 0), ("0s", 0), ("10s", 10), ("90s", 90), ("1h30m", 5_400), ("2m5s", 125), ("1h0m1s", 3_601)] {
+            assert_eq!(duration(text), Some(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "10", "s", "5s3m", "-1s", "1d", "99999999999999999999s"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
+}
