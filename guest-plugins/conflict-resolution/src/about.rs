@@ -63,7 +63,7 @@ pub(crate) fn rejected(conflict: &Conflict) -> String {
         "{} is claimed by {}, and the rule of this policy is reject: remove the claims but one, or give {} another rule in the settings",
         subject(conflict),
         list(conflict.claims.iter()),
-        path_for_message(conflict),
+        setting(conflict),
     )
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn held(conflict: &Conflict) -> String {
         "waiting: {} is claimed by {}, and the rule of this policy is hold: remove the claims but one, or give {} another rule in the settings",
         subject(conflict),
         list(conflict.claims.iter()),
-        path_for_message(conflict),
+        setting(conflict),
     )
 }
 
@@ -107,12 +107,18 @@ pub(crate) fn all_elsewhere(conflict: &Conflict, namespace: &str) -> String {
     )
 }
 
-fn path_for_message(conflict: &Conflict) -> String {
-    // One rule serves all installations: the setting has no entry for a single one.
-    if conflict.kind == SubjectKind::PluginInstallation {
-        return "pluginInstallations".to_owned();
+/// The setting that has the rule. Only variables have rules of their own; of the other kinds one rule serves all.
+fn setting(conflict: &Conflict) -> String {
+    match &conflict.kind {
+        SubjectKind::EnvVar => cut(&format!("env.{}", conflict.subject), MAX_NAME),
+        SubjectKind::PluginName => "pluginNames".to_owned(),
+        SubjectKind::BundledPlugin => "bundledPlugins".to_owned(),
+        SubjectKind::PluginInstallation => "pluginInstallations".to_owned(),
+        SubjectKind::Volume => "volumes".to_owned(),
+        SubjectKind::VolumeMount => "mounts".to_owned(),
+        // No setting is about a kind that this policy does not know.
+        SubjectKind::Other(_) => "default".to_owned(),
     }
-    cut(&path(conflict), MAX_NAME)
 }
 
 fn list<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {

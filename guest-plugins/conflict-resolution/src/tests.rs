@@ -163,6 +163,32 @@ fn rejections_say_who_and_what_to_change() {
 }
 
 #[test]
+fn the_setting_that_a_message_names_is_one_of_the_schema() {
+    let schema: serde_json::Value = serde_json::from_str(DefaultPolicy::schema()).unwrap();
+    for (kind, setting) in [
+        (SubjectKind::EnvVar, "env"),
+        (SubjectKind::Volume, "volumes"),
+        (SubjectKind::VolumeMount, "mounts"),
+        (SubjectKind::PluginName, "pluginNames"),
+        (SubjectKind::BundledPlugin, "bundledPlugins"),
+        (SubjectKind::PluginInstallation, "pluginInstallations"),
+    ] {
+        assert!(schema["properties"][setting].is_object(), "{setting}");
+        for rule in ["reject", "hold"] {
+            let (named, document) = match setting {
+                "env" => ("env.X", format!(r#"{{"env": {{"X": "{rule}"}}}}"#)),
+                other => (other, format!(r#"{{"{other}": "{rule}"}}"#)),
+            };
+            let it = with_settings(&conflict(kind.clone(), "X", vec![user("a"), generated("b")]), &settings(&document));
+            let (Verdict::Reject(message) | Verdict::Hold(message)) = &it.verdict else { panic!("{it:?}") };
+            let cure =
+                format!("the rule of this policy is {rule}: remove the claims but one, or give {named} another rule in the settings");
+            assert!(message.ends_with(&cure), "{message}");
+        }
+    }
+}
+
+#[test]
 fn messages_stay_within_the_hosts_limits() {
     let name = "é".repeat(5000);
     let claims = vec![sample::claim(Origin::User, &name, ""); 40];

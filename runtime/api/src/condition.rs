@@ -72,6 +72,8 @@ pub mod reasons {
 
     /// The answer is used.
     pub const APPLIED: &str = "Applied";
+    /// The policy failed and the built-in one answered instead, as the policy's `onFailure` says.
+    pub const FELL_BACK: &str = "FellBack";
     /// What the condition is about waits: for an answer, or for its owner's word.
     pub const HELD: &str = "Held";
     /// The answer was refused by a check and is not used.

@@ -44,7 +44,7 @@ const fn rule(why: &'static str, group: &'static str, resources: &'static [&'sta
 }
 
 /// Rules for the whole cluster (or every watched namespace).
-pub const CLUSTER: [Rule; 15] = [
+pub const CLUSTER: [Rule; 17] = [
     rule(
         "the objects it serves; patch for one-time annotations and finalizers",
         keys::GATEWAY_OPERATOR_GROUP,
@@ -58,13 +58,15 @@ pub const CLUSTER: [Rule; 15] = [
         &["patch"],
     ),
     rule("extensions that Kong's operator fills in, where their kind is served", keys::KONNECT_GROUP, &["konnectextensions"], READ),
+    rule("policies; patch for one-time annotations", keys::WEIR_GROUP, &["reconcilepolicies"], &["get", "list", "watch", "patch"]),
+    rule("their status", keys::WEIR_GROUP, &["reconcilepolicies/status"], &["patch"]),
     // Needed where the admission plugin OwnerReferencesPermissionEnforcement is on.
     rule("owner references to them", keys::GATEWAY_OPERATOR_GROUP, &["dataplanes/finalizers"], &["update"]),
     rule("children", "apps", &["deployments"], OWN),
     rule("which certificate and which plugin is still in use", "apps", &["replicasets"], &["list", "watch"]),
     rule("children", "", &["services"], OWN),
     rule("admin certificates; client certificates and pull Secrets are read, metadata of the others is watched", "", &["secrets"], OWN),
-    rule("content of plugins; of the others nothing is read", "", &["configmaps"], OWN),
+    rule("content of plugins; CA bundles that policies name; of the others nothing is read", "", &["configmaps"], OWN),
     rule("references across namespaces, where the Gateway API is installed", "gateway.networking.k8s.io", &["referencegrants"], READ),
     rule("labels of namespaces, for policies", "", &["namespaces"], &["list", "watch"]),
     rule("children", "autoscaling", &["horizontalpodautoscalers"], OWN),
@@ -145,7 +147,7 @@ mod tests {
         let all = manifests(&Install { namespace: "ns".into(), name: "w".into() });
         assert_eq!(all.len(), 5);
         assert_eq!(all[3].pointer("/metadata/namespace"), Some(&json!("ns")));
-        assert_eq!(all[1].pointer("/rules/15/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
+        assert_eq!(all[1].pointer("/rules/17/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
         assert!(all[1].pointer("/metadata/namespace").is_none());
     }
 }

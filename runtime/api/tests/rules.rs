@@ -1,48 +1,16 @@
 //! What the CRDs let into a cluster and what they refuse, evaluated as the API server does it, and that what they let in has our shape.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
-use std::sync::LazyLock;
+mod support;
 
 use serde_json::{Value, json};
 use weir_api::{
-    crds,
     dataplane::{DataPlane, Hardened, Protocol, ServiceType},
     konnect_extension::KonnectExtension,
-    manifest::{Schemas, SourceRef},
     plugin_installation::KongPluginInstallation,
 };
 
-/// Compiling takes most of the time of a test, so it is done once.
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas::new(&crds::all()).unwrap());
-
-/// Every complaint about a new object; the object with defaults.
-fn create(mut object: Value) -> (Vec<String>, Value) {
-    let text = |name: &str| object[name].as_str().unwrap().to_owned();
-    let schema = SCHEMAS.get(&text("apiVersion"), &text("kind")).unwrap();
-    schema.default(&mut object);
-    let mut findings = schema.validate(&object);
-    if findings.is_empty() {
-        findings = schema.rules(&object, None);
-    }
-    (findings.into_iter().map(|finding| format!("{}: {}", finding.field, finding.message)).collect(), object)
-}
-
-fn accepted(object: Value) -> Value {
-    let (complaints, object) = create(object);
-    assert_eq!(complaints, Vec::<String>::new(), "{object:#}");
-    object
-}
-
-fn refused(object: Value, because: &str) {
-    let (complaints, object) = create(object);
-    assert_eq!(complaints.len(), 1, "{complaints:?} {object:#}");
-    assert!(complaints[0].contains(because), "{complaints:?}");
-}
-
-fn update(old: Value, new: Value) -> Vec<String> {
-    let source = SourceRef { file: "test".into(), line: 1 };
-    SCHEMAS.check_update(&old, &new, &source).into_iter().map(|problem| problem.message).collect()
-}
+use support::{accepted, refused, update};
 
 fn object(version: &str, kind: &str, spec: Value) -> Value {
     let api_version = format!("gateway-operator.konghq.com/{version}");

@@ -4,6 +4,7 @@
 //! awaits, and only policies. There is no clock, no I/O, no randomness here: time is a field of the snapshot, effects are
 //! variants of [`plan::Change`] that the shell carries out.
 
+pub mod annotations;
 mod conditions;
 pub mod dataplane;
 pub mod decisions;

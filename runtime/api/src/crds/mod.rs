@@ -7,7 +7,7 @@ mod condition;
 mod kubernetes;
 mod node;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSON, JSONSchemaProps};
 use kube::CustomResourceExt;
 
 use crate::{
@@ -21,7 +21,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         finish(DataPlane::crd(), data_plane),
         finish(KonnectExtension::crd(), status_conditions),
         finish(KongPluginInstallation::crd(), status_conditions),
-        finish(ReconcilePolicy::crd(), status_conditions),
+        finish(ReconcilePolicy::crd(), reconcile_policy),
     ]
 }
 
@@ -73,6 +73,17 @@ fn data_plane(root: &mut JSONSchemaProps) {
     });
     status_conditions(root);
     node::change(root, "status.rollout.conditions.[]", condition::complete);
+}
+
+fn reconcile_policy(root: &mut JSONSchemaProps) {
+    status_conditions(root);
+    for selector in ["spec.targets.namespaceSelector", "spec.targets.selector"] {
+        node::change(root, selector, kubernetes::embed);
+        // Kubernetes' type says nothing of it, and one that no selector can be made of would select nobody without a word.
+        node::change(root, &format!("{selector}.matchExpressions.[].operator"), |operator| {
+            operator.enum_ = Some(["In", "NotIn", "Exists", "DoesNotExist"].map(|value| JSON(value.into())).to_vec());
+        });
+    }
 }
 
 fn status_conditions(root: &mut JSONSchemaProps) {

@@ -2,6 +2,7 @@
 //! section 6).
 
 #![allow(unreachable_pub, reason = "the derive makes a public copy of each struct inside a function")]
+#![allow(clippy::duplicated_attributes, reason = "several columns are of one type, which the lint takes for a slip")]
 
 mod source;
 mod status;
@@ -141,7 +142,7 @@ pub struct Rollout {
     pub history_limit: Option<i32>,
     /// How often a tag is looked up again, such as `60s` or `10m`; at least `10s`, `0s` for never. A reference with a digest never is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = "60s"), length(max = 16), regex(pattern = "^(0|0s|([0-9]{1,4}h)?([0-9]{1,4}m)?([0-9]{1,5}s)?)$"))]
+    #[schemars(extend("default" = "60s"), length(min = 1, max = 16), regex(pattern = "^(0|0s|([0-9]{1,4}h)?([0-9]{1,4}m)?([0-9]{1,5}s)?)$"))]
     pub resync: Option<String>,
 }
 

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     conditions::{self, Said, say},
-    plan::{Change, HeldPart, Hold, Outcome},
+    plan::{Change, HeldPart, Hold},
+    policy::SlotName,
 };
 
 /// Condition types a DataPlane's pass says; a stale one goes.
@@ -92,15 +93,9 @@ fn konnect(dp: &Validated<'_>, decided: &Decided) -> Option<Said> {
             Some(say(types::KONNECT_EXTENSION_APPLIED, true, reasons::KONNECT_EXTENSION_APPLIED, ""))
         }
         Konnect::Ready { .. } => {
-            let outcome =
-                decided.policies.iter().find(|p| p.slot == crate::policy::SlotName::KonnectEnv).map(|p| p.outcome.as_str().to_owned());
+            let reason = decided.unanswered.iter().find(|(slot, _)| *slot == SlotName::KonnectEnv).map(|(_, reason)| *reason);
             let message = "the konnect-env policy gave no usable answer; see PoliciesApplied";
-            Some(say(
-                types::KONNECT_EXTENSION_APPLIED,
-                false,
-                outcome.unwrap_or_else(|| reasons::KONNECT_EXTENSION_NOT_READY.into()),
-                message,
-            ))
+            Some(say(types::KONNECT_EXTENSION_APPLIED, false, reason.unwrap_or(reasons::KONNECT_EXTENSION_NOT_READY), message))
         }
     }
 }
@@ -138,19 +133,23 @@ pub(super) fn machine_readable(dp: &Validated<'_>, decided: &Decided) -> Option<
     (present != Some(value.as_str())).then(|| Change::SetAnnotation { key: keys::PLUGINS.into(), value })
 }
 
-/// False with the first thing a policy holds back; absent when no policy was asked.
+/// False with the first thing a policy holds back; absent when no policy was asked. That another policy stood in is true, and said.
 fn policies(decided: &Decided) -> Option<Said> {
     if decided.policies.is_empty() {
         return None;
     }
-    let failed = decided.policies.iter().find(|p| p.outcome != Outcome::Answered).map(|p| p.outcome.as_str().to_owned());
-    let held = decided.holds.iter().find(|h| h.reason == reasons::REJECTED || h.reason == reasons::HELD);
-    let reason = failed.or_else(|| held.map(|h| h.reason.clone()));
-    let Some(reason) = reason else { return Some(say(types::POLICIES_APPLIED, true, reasons::APPLIED, "")) };
+    let failed = decided.unanswered.first().map(|(_, reason)| *reason);
+    let of_verdict = |h: &&Hold| h.reason == reasons::REJECTED || h.reason == reasons::HELD;
+    let reason = failed.or_else(|| decided.holds.iter().find(of_verdict).map(|h| h.reason.as_str()));
     // All of them: one reason, but nothing is kept from the reader.
-    let outcomes: Vec<String> = decided.policies.iter().map(|p| p.outcome.as_str().to_owned()).collect();
-    let of_policies = |h: &&Hold| h.reason == reasons::REJECTED || h.reason == reasons::HELD || outcomes.contains(&h.reason);
-    Some(say(types::POLICIES_APPLIED, false, reason, join(decided.holds.iter().filter(of_policies))))
+    let of_policies = |h: &&Hold| of_verdict(h) || decided.unanswered.iter().any(|(_, reason)| *reason == h.reason);
+    let held = decided.holds.iter().filter(of_policies).map(text);
+    let message = join(held.chain(decided.fell_back.iter().cloned()));
+    Some(match reason {
+        Some(reason) => say(types::POLICIES_APPLIED, false, reason, message),
+        None if decided.fell_back.is_empty() => say(types::POLICIES_APPLIED, true, reasons::APPLIED, ""),
+        None => say(types::POLICIES_APPLIED, true, reasons::FELL_BACK, message),
+    })
 }
 
 fn rollout(wanted: &Wanted) -> Option<Said> {
@@ -187,7 +186,7 @@ fn rollout(wanted: &Wanted) -> Option<Said> {
 fn ready(dp: &Validated<'_>, wanted: &Wanted, others: &[Said]) -> Said {
     let no = |reason: &str, message: String| say(types::READY, false, reason, message);
     if !dp.problems.is_empty() {
-        return no(reasons::VALIDATION_FAILED, join(wanted.holds.iter().filter(|h| h.reason == reasons::VALIDATION_FAILED)));
+        return no(reasons::VALIDATION_FAILED, join(wanted.holds.iter().filter(|h| h.reason == reasons::VALIDATION_FAILED).map(text)));
     }
     let makes_no_child = [reasons::NAME_TAKEN, reasons::WAITING_FOR_OLD_CHILD, reasons::UNABLE_TO_PROVISION];
     if let Some(hold) = wanted.holds.iter().find(|h| makes_no_child.contains(&h.reason.as_str())) {
@@ -276,14 +275,16 @@ fn is_private(ip: &str) -> bool {
     }
 }
 
-/// Messages of several holds in one condition.
-fn join<'a>(holds: impl Iterator<Item = &'a Hold>) -> String {
+fn text(hold: &Hold) -> String {
+    if hold.what == HeldPart::Answer { hold.message.clone() } else { format!("{} ({} held)", hold.message, part(hold.what)) }
+}
+
+/// Several messages in one condition, each once.
+fn join(messages: impl Iterator<Item = String>) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for hold in holds {
-        let text =
-            if hold.what == HeldPart::Answer { hold.message.clone() } else { format!("{} ({} held)", hold.message, part(hold.what)) };
-        if !parts.contains(&text) {
-            parts.push(text);
+    for message in messages {
+        if !parts.contains(&message) {
+            parts.push(message);
         }
     }
     parts.join("; ")

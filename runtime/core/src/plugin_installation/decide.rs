@@ -71,6 +71,8 @@ pub struct Decided {
     pub findings: Vec<Finding>,
     /// Policies asked.
     pub policies: Vec<PolicyUse>,
+    /// That another policy than the chosen one answered.
+    pub fell_back: Vec<String>,
 }
 
 impl Decided {
@@ -101,6 +103,7 @@ pub async fn decide(installation: &Validated<'_>, policies: &Policies, sealing: 
         candidate: installation.candidate.clone(),
         findings: installation.findings.clone(),
         policies: Vec::new(),
+        fell_back: Vec::new(),
     };
     match installation.stop {
         Some(Stop::Deleting | Stop::KongOperator | Stop::Paused) => return decided,
@@ -111,6 +114,7 @@ pub async fn decide(installation: &Validated<'_>, policies: &Policies, sealing: 
     let settled = claims::settle(installation, policies).await;
     decided.findings.extend(settled.findings.iter().cloned());
     decided.policies.extend(settled.asked.iter().cloned());
+    decided.fell_back.extend(settled.fell_back.iter().cloned());
     decided.claims = Some(settled);
     decided
 }

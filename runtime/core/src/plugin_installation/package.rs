@@ -11,8 +11,7 @@ use super::{
 };
 use crate::{
     decisions::{MAX_BYTES, Record, Sealing, Writer},
-    plan::Outcome,
-    policy::{Identity, Policies, PolicyError, Severity, SlotName},
+    policy::{Identity, Policies, Severity, SlotName, Unanswered},
 };
 
 /// Asks the policy and packs what it placed.
@@ -28,12 +27,16 @@ pub(super) async fn package(
     }
     let policy = &policies.plugin_packaging;
     let input = question::input(installation, artifact);
-    let answer = policy.evaluate(&input).await;
-    decided.policies.push(installation.asked(SlotName::PluginPackaging, policy.identity(), Outcome::of(&answer)));
-    let answer = match answer {
+    let reply = policy.ask(&input, |_| Ok(())).await;
+    let asked = reply.asked.iter().map(|(who, outcome)| installation.asked(SlotName::PluginPackaging, who, *outcome));
+    decided.policies.extend(asked);
+    if let Some(finding) = reply.fell_back {
+        decided.fell_back.push(finding.message.clone());
+        decided.findings.push(finding);
+    }
+    let answer = match reply.answer {
         Ok(answer) => answer,
-        Err(error @ PolicyError::Refused(_)) => return Progress::Refused { message: error.to_string() },
-        Err(error) => return Progress::Unanswered { reason: error.reason(), message: error.to_string() },
+        Err(unanswered) => return without(&unanswered),
     };
     decided.findings.extend(answer.findings.iter().cloned());
     let failed = |reason, message| Progress::Failed { reason, message, harmless: false };
@@ -48,12 +51,22 @@ pub(super) async fn package(
         let message = format!("ConfigMap {name:?}, which would hold the plugin's files, belongs to somebody else: delete it");
         return failed(reasons::NAME_TAKEN, message);
     }
-    match decisions(installation, policy.identity(), &content, sealing) {
+    match decisions(installation, reply.by, &content, sealing) {
         Ok(decisions) => Progress::Accepted { content: Box::new(content), files, decisions },
         Err(bytes) => {
             let what = format!("the record of this artifact has {bytes} bytes, at most {MAX_BYTES} can be kept");
             failed(reasons::FAILED, format!("{}: {what}: leave out what the plugin does not load", installation.image))
         }
+    }
+}
+
+/// Nothing new is in force without an answer, whatever `onFailure` says: what was packaged before stays, and a new artifact waits.
+fn without(unanswered: &Unanswered) -> Progress {
+    if unanswered.error.is_failure() {
+        let blocks = if unanswered.blocks { "; nothing new is installed, since onFailure is Block" } else { "" };
+        Progress::Unanswered { reason: unanswered.reason(), message: format!("{}{blocks}", unanswered.message) }
+    } else {
+        Progress::Refused { message: unanswered.message.clone() }
     }
 }
 

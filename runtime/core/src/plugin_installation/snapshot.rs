@@ -66,6 +66,8 @@ pub struct Claimant {
     pub name: String,
     /// Its UID.
     pub uid: String,
+    /// Whether it may name the installation: it is of the same namespace, a ReferenceGrant says so, or none is needed.
+    pub permitted: bool,
     /// Whether its pods mount content of this installation already: its claim is older than what the annotation knows.
     pub mounts: bool,
     /// When it was made: since when it claims, where nothing else is known.

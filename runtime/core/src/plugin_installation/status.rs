@@ -9,6 +9,7 @@ use weir_api::{
 };
 
 use super::{
+    claims::Settled,
     content::{self, Content},
     decide::{Decided, Progress, cure},
     validate::{Rollout, Validated},
@@ -22,6 +23,9 @@ use crate::{
 const OURS: [&str; 4] = [types::ACCEPTED, types::READY, types::ROLLOUT_HELD, types::POLICIES_APPLIED];
 /// Reason of what a pause holds.
 pub(super) const PAUSED: &str = "Paused";
+
+/// DataPlanes without a grant that a message names.
+const NAMED_WAITING: usize = 3;
 
 /// Why nothing is done during a pause.
 pub(super) fn paused() -> String {
@@ -129,7 +133,8 @@ fn rollout_held(installation: &Validated<'_>, decided: &Decided) -> Option<Said>
     }
 }
 
-/// False with what a policy holds back; absent when no policy has answered anything about this object yet.
+/// False with what a policy holds back; true, and said, when another policy stood in; absent when no policy has answered anything about this
+/// object yet.
 fn policies_applied(installation: &Validated<'_>, decided: &Decided) -> Option<Said> {
     let mut troubles: Vec<(String, String)> = Vec::new();
     match &decided.progress {
@@ -139,17 +144,22 @@ fn policies_applied(installation: &Validated<'_>, decided: &Decided) -> Option<S
         Progress::Pending | Progress::Settled | Progress::Accepted { .. } | Progress::Waiting(_) | Progress::Failed { .. } => {}
     }
     troubles.extend(decided.claims.as_ref().and_then(|claims| claims.trouble.clone()));
+    let mut fell_back = decided.fell_back.clone();
     if troubles.is_empty() && decided.progress == Progress::Pending {
         // Nobody was asked about the artifact again: what was said of it is still so.
-        let before = said_before(installation, types::POLICIES_APPLIED).filter(|s| !s.status);
         let of_claims = |s: &Said| s.reason == reasons::HELD || s.reason == reasons::REJECTED;
-        troubles.extend(before.filter(|s| !of_claims(s)).map(|s| (s.reason, s.message)));
+        match said_before(installation, types::POLICIES_APPLIED) {
+            Some(before) if before.status && before.reason == reasons::FELL_BACK && fell_back.is_empty() => fell_back.push(before.message),
+            Some(before) if !before.status && !of_claims(&before) => troubles.push((before.reason, before.message)),
+            Some(_) | None => {}
+        }
     }
     let Some((reason, _)) = troubles.first() else {
         let answered = installation.in_force().is_some() || !decided.policies.is_empty();
-        return answered.then(|| say(types::POLICIES_APPLIED, true, reasons::APPLIED, ""));
+        let reason = if fell_back.is_empty() { reasons::APPLIED } else { reasons::FELL_BACK };
+        return answered.then(|| say(types::POLICIES_APPLIED, true, reason, fell_back.join("; ")));
     };
-    let messages: Vec<&str> = troubles.iter().map(|(_, message)| message.as_str()).collect();
+    let messages: Vec<&str> = troubles.iter().map(|(_, message)| message.as_str()).chain(fell_back.iter().map(String::as_str)).collect();
     Some(say(types::POLICIES_APPLIED, false, reason.clone(), messages.join("; ")))
 }
 
@@ -167,10 +177,26 @@ fn ready(installation: &Validated<'_>, decided: &Decided, others: &[Said]) -> Sa
     }
     // What its owner wrote and nobody can read is here as well: it is no failure, and it must not be missed.
     let warnings = installation.findings.iter().filter(|f| f.severity != Severity::Info).map(|f| format!("{}: {}", f.path, f.message));
-    let users = decided.claims.as_ref().filter(|claims| !claims.claims.is_empty()).map(|claims| {
-        let granted = claims.claims.iter().filter(|claim| claim.granted).count();
-        format!("{granted} of {} DataPlanes that name it may use it", claims.claims.len())
-    });
-    let message: Vec<String> = users.into_iter().chain(warnings).collect();
+    let message: Vec<String> = decided.claims.iter().flat_map(users).chain(warnings).collect();
     say(types::READY, true, reasons::READY, message.join("; "))
+}
+
+/// How many may use it, and who waits for what.
+fn users(settled: &Settled) -> Vec<String> {
+    let all = settled.claims.len() + settled.outside.len();
+    if all == 0 {
+        return Vec::new();
+    }
+    let granted = settled.claims.iter().filter(|claim| claim.granted).count();
+    let mut said = vec![format!("{granted} of {all} DataPlanes that name it may use it")];
+    let waiting = settled.claims.iter().filter(|claim| !claim.granted).chain(&settled.outside);
+    said.extend(waiting.take(NAMED_WAITING).map(|claim| {
+        let why = claim.message.as_deref().unwrap_or("nobody has decided yet");
+        format!("{} waits: {why}", claim.who())
+    }));
+    match all.saturating_sub(granted).saturating_sub(NAMED_WAITING) {
+        0 => {}
+        more => said.push(format!("{more} more wait")),
+    }
+    said
 }

@@ -9,10 +9,11 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
+    annotations,
     decisions::{Found, Record, Sealing},
     image::{self, ImageVersion},
     plan::{Outcome, PolicyUse},
-    policy::{CONTRACT_VERSION, Context, Finding, Identity, ObjectMeta, Severity, SlotName, limits},
+    policy::{CONTRACT_VERSION, Context, Finding, Identity, ObjectMeta, SlotName, limits},
 };
 
 /// Annotations that are no question to a policy: kubectl's copy of the manifest, Weir's records, and words to Weir about one moment.
@@ -86,11 +87,13 @@ pub fn validate<'a>(snapshot: &'a Snapshot, sealing: &Sealing) -> Validated<'a> 
         Found::None => None,
         Found::Unverified => {
             let message = "the record of what is in force is not what the operator wrote and counts as none: leave this annotation to it";
-            findings.push(warning("DecisionsUnverified", keys::DECISIONS, message.into()));
+            findings.push(annotations::warning("DecisionsUnverified", keys::DECISIONS, message.into()));
             None
         }
     };
     findings.extend(resync::finding(object));
+    findings.extend(annotations::paused(annotation(object, keys::PAUSED)));
+    findings.extend(annotations::rollout(annotation(object, keys::ROLLOUT)));
     let in_force = record.as_ref().filter(|r| r.answer.image == image).map(|r| r.answer.digest.clone());
     Validated {
         snapshot,
@@ -99,7 +102,7 @@ pub fn validate<'a>(snapshot: &'a Snapshot, sealing: &Sealing) -> Validated<'a> 
         uid: object.metadata.uid.as_deref().unwrap_or_default(),
         image,
         problem: problem(image),
-        rollout: rollout(annotation(object, keys::ROLLOUT), &mut findings),
+        rollout: if annotations::is_manual(annotation(object, keys::ROLLOUT)) { Rollout::Manual } else { Rollout::Automatic },
         approved: annotation(object, keys::APPROVED_DIGEST),
         stop: stop(snapshot),
         candidate: report::candidate(object).filter(|digest| in_force.as_ref() != Some(digest)),
@@ -179,11 +182,6 @@ impl Validated<'_> {
     }
 }
 
-/// A warning about an annotation.
-pub(super) fn warning(code: &str, key: &str, message: String) -> Finding {
-    Finding { severity: Severity::Warning, code: code.into(), path: format!("metadata.annotations[{key}]"), message }
-}
-
 fn stop(snapshot: &Snapshot) -> Option<Stop> {
     let object = &snapshot.installation;
     if object.metadata.deletion_timestamp.is_some() {
@@ -194,19 +192,6 @@ fn stop(snapshot: &Snapshot) -> Option<Stop> {
         Some(Stop::Paused)
     } else {
         None
-    }
-}
-
-/// A value nobody knows waits: it is easier to let something go than to take it back.
-fn rollout(value: Option<&str>, findings: &mut Vec<Finding>) -> Rollout {
-    match value {
-        None | Some("Automatic") => Rollout::Automatic,
-        Some("Manual") => Rollout::Manual,
-        Some(other) => {
-            let message = format!("{:?} is neither Manual nor Automatic and counts as Manual: write one of the two", limits::cut(other));
-            findings.push(warning("InvalidRollout", keys::ROLLOUT, message));
-            Rollout::Manual
-        }
     }
 }
 

@@ -122,6 +122,10 @@ impl Slot for ConflictResolution {
     type Input = Input;
     type Answer = Answer;
 
+    fn context(input: &Self::Input) -> &Context {
+        &input.context
+    }
+
     fn check(input: &Input, answer: &Answer) -> Result<(), String> {
         if input.conflicts.len() != answer.resolutions.len() {
             return Err(format!("{} resolutions for {} conflicts", answer.resolutions.len(), input.conflicts.len()));

@@ -127,6 +127,10 @@ impl Slot for KonnectEnv {
     type Input = Input;
     type Answer = Answer;
 
+    fn context(input: &Self::Input) -> &Context {
+        &input.context
+    }
+
     fn check(input: &Input, answer: &Answer) -> Result<(), String> {
         limits::env(&answer.env)?;
         limits::findings(&answer.findings)?;

@@ -3,18 +3,24 @@
 //! The core does not know where a policy runs. Wasm components and remote plugins implement [`Policy`] in `weir-host`; tests
 //! implement it in Rust. See `docs/adr/0001-slots.md` and the contract in `wit/`.
 
+pub mod breaker;
+mod chosen;
 pub mod conflict_resolution;
 mod error;
 pub mod konnect_env;
 pub mod limits;
 pub mod plugin_packaging;
+pub mod selection;
+pub mod trial;
 mod types;
 
-use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, future::Future, pin::Pin};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use weir_api::reconcile_policy::PolicySlot;
 
 pub use self::{
+    chosen::{Chosen, OnFailure, Reply, Unanswered},
     conflict_resolution::ConflictResolution,
     error::{PolicyError, Refusal},
     konnect_env::KonnectEnv,
@@ -54,6 +60,17 @@ impl SlotName {
         }
     }
 
+    /// The slot of a ReconcilePolicy; none for one that this version does not ask.
+    #[must_use]
+    pub fn of(slot: PolicySlot) -> Option<Self> {
+        match slot {
+            PolicySlot::KonnectEnv => Some(Self::KonnectEnv),
+            PolicySlot::ConflictResolution => Some(Self::ConflictResolution),
+            PolicySlot::PluginPackaging => Some(Self::PluginPackaging),
+            PolicySlot::ObjectHook => None,
+        }
+    }
+
     /// The slot of a kebab-case name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
@@ -75,6 +92,9 @@ pub trait Slot: Send + Sync + 'static {
     type Input: Serialize + Send + Sync;
     /// What it says.
     type Answer: Serialize + DeserializeOwned + Clone + Send + Sync + PartialEq + std::fmt::Debug;
+
+    /// Whom a question is about: the first field of every input.
+    fn context(input: &Self::Input) -> &Context;
 
     /// Checks an answer against the question, before anybody uses it. Policies are untrusted code.
     ///
@@ -111,9 +131,9 @@ pub trait Policy<S: Slot>: Send + Sync {
 #[derive(Clone)]
 pub struct Policies {
     /// Slot konnect-env.
-    pub konnect_env: Arc<dyn Policy<KonnectEnv>>,
+    pub konnect_env: Chosen<KonnectEnv>,
     /// Slot conflict-resolution.
-    pub conflict_resolution: Arc<dyn Policy<ConflictResolution>>,
+    pub conflict_resolution: Chosen<ConflictResolution>,
     /// Slot plugin-packaging.
-    pub plugin_packaging: Arc<dyn Policy<PluginPackaging>>,
+    pub plugin_packaging: Chosen<PluginPackaging>,
 }

@@ -89,6 +89,10 @@ impl Slot for PluginPackaging {
     type Input = Input;
     type Answer = Answer;
 
+    fn context(input: &Self::Input) -> &Context {
+        &input.context
+    }
+
     fn check(input: &Input, answer: &Answer) -> Result<(), String> {
         check::answer(input, answer)
     }

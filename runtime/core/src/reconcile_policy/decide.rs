@@ -1,22 +1,22 @@
-//! Which revision answers: the one in force, the one that the spec asks for, or a former one. No policy is asked here.
+//! Which revision answers: the one in force, the one that the spec asks for, or a former one. Neither a policy nor a registry is asked here.
+
+mod approval;
+mod before;
+mod former;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use weir_api::reconcile_policy::{Candidate, EffectiveLimits, Impact, Revision, Strategy};
+use weir_api::reconcile_policy::{Candidate, EffectiveLimits, Impact, Revision};
 
+use self::before::Before;
 use super::{
     snapshot::{Failure, Found, Step, Tripped, Work},
     validate::{Cost, Origin, Stop, Validated},
 };
 
-/// Former revision: another one was asked for.
-pub const SUPERSEDED: &str = "Superseded";
-/// Former revision: its owner went back to an older one. Nothing ever goes back to it by itself.
-pub const REMOVED: &str = "Removed";
-/// Former revision: it failed in use.
-pub const ROLLED_BACK: &str = "RolledBack";
-
-/// Settings of former revisions that are kept, bytes of all of them: an object has to stay well below what etcd takes.
-const MAX_KEPT_SETTINGS: usize = 256 << 10;
+pub use self::{
+    approval::Wait,
+    former::{REMOVED, ROLLED_BACK, SUPERSEDED},
+};
 
 /// How what the spec asks for stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,12 +33,7 @@ pub enum Standing {
         harmless: bool,
     },
     /// Every step is done, and a person has to say so.
-    Waiting {
-        /// What the annotation has to say.
-        approve: String,
-        /// What it says, where that is something else.
-        stale: Option<String>,
-    },
+    Waiting(Wait),
     /// It answered and failed too often.
     RolledBack(String),
     /// Nothing is done.
@@ -50,8 +45,8 @@ pub enum Standing {
 pub enum Swap {
     /// What the spec asks for.
     Activated,
-    /// A former revision, because the one in force failed; why.
-    RolledBack(String),
+    /// A former revision, because the one in force failed: its digest, and why.
+    RolledBack(String, String),
 }
 
 /// Which revision answers, and what becomes of the others.
@@ -65,201 +60,31 @@ pub struct Decided {
     pub candidate: Option<Candidate>,
     /// How what the spec asks for stands.
     pub standing: Standing,
-    /// What took over in this pass.
-    pub swap: Option<Swap>,
+    /// What took over in this pass, in this order.
+    pub swaps: Vec<Swap>,
 }
 
 /// Decides.
 #[must_use]
 pub fn decide(policy: &Validated<'_>) -> Decided {
-    let status = policy.snapshot.policy.status.clone().unwrap_or_default();
-    let mut decided = Decided {
-        active: status.active,
-        history: status.history.unwrap_or_default(),
-        candidate: None,
-        standing: Standing::InForce,
-        swap: None,
-    };
+    let mut pass = Pass::new(policy);
     match &policy.stop {
-        Some(stop @ Stop::NotServed(..)) => {
-            decided.active = None;
-            decided.standing = Standing::Stopped(stop.clone());
-            return decided;
+        Some(stop) => pass.stopped(stop),
+        None => {
+            pass.judge();
+            pass.wanted();
         }
-        Some(stop @ (Stop::Deleting | Stop::Paused)) => {
-            decided.standing = Standing::Stopped(stop.clone());
-            return decided;
-        }
-        None => {}
     }
-    if let Some(tripped) = policy.snapshot.tripped.as_ref().filter(|tripped| !policy.asked && decided.is_of(tripped)) {
-        decided.roll_back(policy, tripped);
-    }
-    decided.wanted(policy);
-    decided.trim(policy.history);
-    decided
+    pass.trim();
+    pass.decided
 }
 
-/// Whether what answers is what the spec asks for, as far as anybody knows without asking a registry.
+/// Whether what answers is what the spec asks for, and nothing else is known to be asked for: as far as anybody knows without asking a
+/// registry, nothing is left to do.
 #[must_use]
 pub fn is_current(policy: &Validated<'_>) -> bool {
-    let status = policy.snapshot.policy.status.as_ref();
-    status.and_then(|status| status.active.as_ref()).is_some_and(|active| asks_for(policy, active))
-}
-
-/// Whether the spec asks for this revision, as far as its words tell.
-fn asks_for(policy: &Validated<'_>, revision: &Revision) -> bool {
-    let image = match policy.origin {
-        Some(Origin::Oci(_)) => Some(policy.source.as_str()),
-        Some(Origin::Builtin) | None => None,
-    };
-    revision.settings_digest == policy.settings_digest
-        && revision.image.as_deref() == image
-        && revision.verification == policy.snapshot.verification
-}
-
-/// What annotation `weir.dev/approved-digest` has to say for this candidate.
-fn approval(active: Option<&Revision>, layer: &str, settings: &str) -> String {
-    match active {
-        None => layer.to_owned(),
-        Some(active) if active.settings_digest == settings && active.layer_digest != layer => layer.to_owned(),
-        Some(_) => format!("{layer}/{settings}"),
-    }
-}
-
-impl Decided {
-    /// Whether the breaker speaks of the revision in force.
-    #[must_use]
-    pub fn is_of(&self, tripped: &Tripped) -> bool {
-        self.active.as_ref().is_some_and(|a| a.layer_digest == tripped.layer_digest && a.settings_digest == tripped.settings_digest)
-    }
-
-    /// The latest former revision that was good and is still allowed takes over. Without one the failing one stays: objects keep their
-    /// last answers.
-    fn roll_back(&mut self, policy: &Validated<'_>, tripped: &Tripped) {
-        let allowed = |former: &Revision| {
-            former.reason.as_deref() == Some(SUPERSEDED) && former.verification == policy.snapshot.verification && former.settings.is_some()
-        };
-        let Some(place) = self.history.iter().position(allowed) else { return };
-        let mut target = self.history.remove(place);
-        target.reason = None;
-        target.since = Some(Time(policy.snapshot.now));
-        if let Some(mut failed) = self.active.replace(target) {
-            failed.reason = Some(ROLLED_BACK.into());
-            self.history.insert(0, failed);
-        }
-        self.swap = Some(Swap::RolledBack(format!("{}: {}", tripped.reason, tripped.message)));
-    }
-
-    /// What the spec asks for.
-    fn wanted(&mut self, policy: &Validated<'_>) {
-        let current = self.active.as_ref().is_some_and(|active| asks_for(policy, active));
-        match &policy.snapshot.work {
-            Work::None if current => {}
-            Work::None => self.came_back(policy, Standing::Coming(Step::Resolved)),
-            Work::Busy { .. } if current => {}
-            Work::Busy { next, found } => {
-                self.candidate = Some(candidate(policy, found, None));
-                self.came_back(policy, Standing::Coming(*next));
-            }
-            Work::Failed { failure, found } => {
-                let harmless = current && failure.step == Step::Resolved && found.layer_digest.is_none();
-                if !harmless {
-                    self.candidate = Some(candidate(policy, found, None));
-                }
-                self.standing = Standing::Failed { failure: failure.clone(), harmless };
-            }
-            Work::Ready { found, impact, findings: _ } => self.ready(policy, found, *impact),
-        }
-    }
-
-    /// A revision that failed in use stands as that, until something else is known of what the spec asks for.
-    fn came_back(&mut self, policy: &Validated<'_>, otherwise: Standing) {
-        let failed = self.history.iter().find(|former| former.reason.as_deref() == Some(ROLLED_BACK) && asks_for(policy, former));
-        self.standing = match failed.filter(|_| !policy.asked) {
-            Some(failed) => Standing::RolledBack(failed.layer_digest.clone()),
-            None => otherwise,
-        };
-    }
-
-    /// A candidate that has passed every step.
-    fn ready(&mut self, policy: &Validated<'_>, found: &Found, impact: Option<Impact>) {
-        let Some(layer) = found.layer_digest.as_deref() else { return };
-        let is_it = |revision: &Revision| revision.layer_digest == layer && revision.settings_digest == policy.settings_digest;
-        if let Some(active) = self.active.as_mut().filter(|active| is_it(active)) {
-            // The same component under another name: nothing changes for anybody.
-            let since = active.since.clone();
-            *active = Revision { since, ..revision(policy, found, layer) };
-            return;
-        }
-        let failed = self.history.iter().any(|former| is_it(former) && former.reason.as_deref() == Some(ROLLED_BACK));
-        if failed && !policy.asked {
-            self.candidate = Some(candidate(policy, found, impact));
-            self.standing = Standing::RolledBack(layer.to_owned());
-            return;
-        }
-        if policy.strategy == Strategy::Manual {
-            let approve = approval(self.active.as_ref(), layer, &policy.settings_digest);
-            let full = format!("{layer}/{}", policy.settings_digest);
-            if policy.approved != Some(approve.as_str()) && policy.approved != Some(full.as_str()) {
-                let of_active =
-                    |a: &Revision, text: &str| text == a.layer_digest || text == format!("{}/{}", a.layer_digest, a.settings_digest);
-                let stale = policy.approved.filter(|text| !self.active.as_ref().is_some_and(|a| of_active(a, text)));
-                self.candidate = Some(Candidate { approve: Some(approve.clone()), ..candidate(policy, found, impact) });
-                self.standing = Standing::Waiting { approve, stale: stale.map(String::from) };
-                return;
-            }
-        }
-        self.activate(revision(policy, found, layer));
-    }
-
-    fn activate(&mut self, revision: Revision) {
-        let is_it = |former: &Revision| former.layer_digest == revision.layer_digest && former.settings_digest == revision.settings_digest;
-        // Going back to a former one: those that came after it were not wanted any more.
-        let back = self.history.iter().position(is_it);
-        if let Some(place) = back {
-            self.history
-                .iter_mut()
-                .take(place)
-                .filter(|f| f.reason.as_deref() == Some(SUPERSEDED))
-                .for_each(|f| f.reason = Some(REMOVED.into()));
-            self.history.remove(place);
-        }
-        if let Some(mut former) = self.active.replace(revision) {
-            former.reason = Some(if back.is_some() { REMOVED } else { SUPERSEDED }.into());
-            self.history.insert(0, former);
-        }
-        self.swap = Some(Swap::Activated);
-        self.standing = Standing::InForce;
-    }
-
-    fn trim(&mut self, most: usize) {
-        self.history.truncate(most);
-        let mut left = MAX_KEPT_SETTINGS;
-        for former in &mut self.history {
-            let size = former.settings.as_ref().map_or(0, |settings| settings.to_string().len());
-            if size > left {
-                former.settings = None;
-            }
-            left = left.saturating_sub(size);
-        }
-    }
-}
-
-fn revision(policy: &Validated<'_>, found: &Found, layer: &str) -> Revision {
-    Revision {
-        image: found.image.clone(),
-        manifest_digest: found.manifest_digest.clone(),
-        layer_digest: layer.to_owned(),
-        settings_digest: policy.settings_digest.clone(),
-        signer: found.signer.clone(),
-        version: found.version.clone(),
-        verification: found.verification.clone(),
-        limits: Some(effective(policy.cost)),
-        settings: Some(policy.settings.clone()),
-        since: Some(Time(policy.snapshot.now)),
-        reason: None,
-    }
+    let pass = Pass::new(policy);
+    pass.is_current() && pass.before.candidate.is_none()
 }
 
 /// What one question may cost, in words.
@@ -268,9 +93,176 @@ pub fn effective(cost: Cost) -> EffectiveLimits {
     EffectiveLimits { timeout: format!("{}ms", cost.timeout.as_millis()), memory: format!("{}Mi", cost.memory >> 20) }
 }
 
+impl Decided {
+    /// Why the revision in force fails, where the breaker speaks of it and nothing could take its place.
+    #[must_use]
+    pub fn failing<'a>(&self, policy: &Validated<'a>) -> Option<&'a Tripped> {
+        policy.snapshot.tripped.as_ref().filter(|tripped| !policy.asked && self.is_of(tripped))
+    }
+
+    /// Whether the breaker speaks of the revision in force.
+    fn is_of(&self, tripped: &Tripped) -> bool {
+        self.active.as_ref().is_some_and(|active| is(active, &tripped.layer_digest, &tripped.settings_digest))
+    }
+}
+
+/// One decision on its way.
+struct Pass<'a> {
+    policy: &'a Validated<'a>,
+    before: Before,
+    decided: Decided,
+}
+
+impl<'a> Pass<'a> {
+    fn new(policy: &'a Validated<'a>) -> Self {
+        let status = policy.snapshot.policy.status.clone().unwrap_or_default();
+        let decided = Decided {
+            active: status.active,
+            history: status.history.unwrap_or_default(),
+            candidate: None,
+            standing: Standing::InForce,
+            swaps: Vec::new(),
+        };
+        Self { policy, before: Before::of(policy), decided }
+    }
+
+    fn stopped(&mut self, stop: &Stop) {
+        match stop {
+            Stop::NotServed(..) => self.retire(),
+            // What was known is still so when the pause ends.
+            Stop::Paused => self.decided.candidate.clone_from(&self.before.candidate),
+            Stop::Deleting => {}
+        }
+        self.decided.standing = Standing::Stopped(stop.clone());
+    }
+
+    /// What the spec asks for.
+    fn wanted(&mut self) {
+        if let Some(failure) = &self.policy.unusable {
+            return self.failed(failure, &Found::default());
+        }
+        match &self.policy.snapshot.work {
+            Work::None => self.on_its_way(Step::Resolved, &Found::default()),
+            Work::Busy { next, found } => self.on_its_way(*next, found),
+            Work::Failed { failure, found } => self.failed(failure, found),
+            Work::Ready { found, impact, findings: _ } => self.ready(found, *impact),
+        }
+    }
+
+    /// Whether the spec's words ask for what answers. A tag may lead elsewhere by now.
+    fn is_current(&self) -> bool {
+        self.decided.active.as_ref().is_some_and(|active| asks_for(self.policy, active))
+    }
+
+    /// Whether what was found may be something else than what answers.
+    fn is_news(&self, found: &Found) -> bool {
+        let active = self.decided.active.as_ref();
+        let layer = found.layer_digest.as_ref().is_some_and(|layer| active.is_none_or(|a| a.layer_digest != *layer));
+        let manifest = found.manifest_digest.is_some() && active.is_none_or(|a| a.manifest_digest != found.manifest_digest);
+        layer || (manifest && found.layer_digest.is_none())
+    }
+
+    /// Nothing is known yet of what the spec asks for: as it stood, it stands, unless somebody wants to see a fresh look. A look at the tag
+    /// of what answers changes nothing either, until it is known where it leads.
+    fn on_its_way(&mut self, next: Step, found: &Found) {
+        let stands = !self.policy.asked && self.stands(next, found);
+        if stands || (self.is_current() && self.before.candidate.is_none()) {
+            return;
+        }
+        self.decided.candidate = Some(self.seen(found));
+        self.decided.standing = Standing::Coming(next);
+    }
+
+    /// What is known of the candidate.
+    fn seen(&self, found: &Found) -> Candidate {
+        match self.before.known(found).filter(|_| found.layer_digest.is_none()) {
+            Some(known) => Candidate { approve: self.waiting(known).map(|wait| wait.approve), ..known.clone() },
+            None => candidate(self.policy, found, None),
+        }
+    }
+
+    fn failed(&mut self, failure: &Failure, found: &Found) {
+        // A look that tells nothing new makes what is known no less so.
+        if failure.step == Step::Resolved && (self.stands(Step::Verified, found) || self.went_back(failure, found)) {
+            return;
+        }
+        let harmless = failure.step == Step::Resolved && self.is_current() && self.before.candidate.is_none() && !self.is_news(found);
+        if !harmless {
+            self.decided.candidate = Some(self.seen(found));
+        }
+        self.decided.standing = Standing::Failed { failure: failure.clone(), harmless };
+    }
+
+    /// A candidate that has passed every step.
+    fn ready(&mut self, found: &Found, impact: Option<Impact>) {
+        let policy = self.policy;
+        let Some(layer) = found.layer_digest.as_deref() else { return self.on_its_way(Step::Resolved, found) };
+        if policy.image().is_some() && found.verification.as_deref() != policy.verification() {
+            // Other signatures are wanted by now than those that were looked for.
+            return self.on_its_way(Step::Verified, found);
+        }
+        if let Some(active) = self.decided.active.as_mut().filter(|active| is(active, layer, &policy.settings_digest)) {
+            // The same component, whatever its name: nothing changes for anybody.
+            let since = active.since.clone();
+            *active = Revision { since, ..revision(policy, found, layer) };
+            return;
+        }
+        if self.has_failed(layer) && !policy.asked {
+            self.decided.candidate = Some(candidate(policy, found, impact));
+            self.decided.standing = Standing::RolledBack(layer.to_owned());
+        } else if let Some(wait) = self.wait(layer) {
+            self.decided.candidate = Some(Candidate { approve: Some(wait.approve.clone()), ..candidate(policy, found, impact) });
+            self.decided.standing = Standing::Waiting(wait);
+        } else {
+            self.activate(revision(policy, found, layer));
+        }
+    }
+}
+
+/// Whether it is this component with these settings.
+fn is(revision: &Revision, layer: &str, settings: &str) -> bool {
+    revision.layer_digest == layer && revision.settings_digest == settings
+}
+
+/// Whether the spec asks for this revision, as far as its words tell.
+fn asks_for(policy: &Validated<'_>, revision: &Revision) -> bool {
+    revision.settings_digest == policy.settings_digest
+        && revision.image.as_deref() == policy.image()
+        && revision.verification.as_deref() == policy.verification()
+}
+
+/// What takes over. Its image is what the spec says, so that the spec can be compared with it.
+fn revision(policy: &Validated<'_>, found: &Found, layer: &str) -> Revision {
+    Revision {
+        image: policy.image().map(String::from),
+        manifest_digest: found.manifest_digest.clone(),
+        layer_digest: layer.to_owned(),
+        settings_digest: policy.settings_digest.clone(),
+        signer: found.signer.clone(),
+        version: found.version.clone().or_else(|| tag(policy, found)),
+        verification: policy.verification().map(String::from),
+        limits: Some(effective(policy.cost)),
+        settings: Some(policy.settings.clone()),
+        since: Some(Time(policy.snapshot.now)),
+        reason: None,
+    }
+}
+
+/// Where a range chooses the tag, the tag is the version.
+fn tag(policy: &Validated<'_>, found: &Found) -> Option<String> {
+    match policy.origin {
+        Some(Origin::Oci(oci)) if oci.semver.is_some() => {}
+        Some(Origin::Oci(_) | Origin::Builtin) | None => return None,
+    }
+    let reference = found.image.as_deref()?;
+    let reference = reference.split_once('@').map_or(reference, |(reference, _)| reference);
+    let (_, tag) = reference.rsplit_once(':')?;
+    (!tag.contains('/')).then(|| tag.to_owned())
+}
+
 fn candidate(policy: &Validated<'_>, found: &Found, impact: Option<Impact>) -> Candidate {
     Candidate {
-        image: found.image.clone().or_else(|| policy.origin.filter(|o| matches!(o, Origin::Oci(_))).map(|_| policy.source.clone())),
+        image: policy.image().map(String::from),
         manifest_digest: found.manifest_digest.clone(),
         layer_digest: found.layer_digest.clone(),
         settings_digest: Some(policy.settings_digest.clone()),

@@ -23,7 +23,7 @@ pub enum Step {
 /// What is known of a component, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// The reference it was found under.
+    /// The reference it was found under: with a range, the one of the tag that was chosen.
     pub image: Option<String>,
     /// Digest of its manifest; of the index, where there is one.
     pub manifest_digest: Option<String>,
@@ -50,7 +50,8 @@ pub struct Failure {
     pub transient: bool,
 }
 
-/// How far the shell is with what the spec asks for.
+/// How far the shell is with what the spec asks for. After a new value of annotation `weir.dev/check-at` it begins anew: what a look found that
+/// began before is not given any more, or the new value would be answered with it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Work {
     /// It was not asked for.
@@ -81,7 +82,7 @@ pub enum Work {
     },
 }
 
-/// The breaker of this policy opened: its revision in force fails for too many objects.
+/// The breaker of this policy opened: its revision in force fails for too many objects. A new value of annotation `weir.dev/check-at` closes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tripped {
     /// The revision it is about.
@@ -120,7 +121,8 @@ pub struct Snapshot {
     pub tenants: bool,
     /// What the shell has done for this spec.
     pub work: Work,
-    /// Digest of the signatures that are wanted now, the operator's own rules included; none where none are.
+    /// Digest of the signatures that are wanted now, the operator's own rules included; none where none are. What was found under another
+    /// one does not take over.
     pub verification: Option<String>,
     /// The breaker has opened.
     pub tripped: Option<Tripped>,

@@ -1,17 +1,20 @@
 //! What the object says, read once: after this step nobody reads the raw spec or the raw annotations.
 
+mod words;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_api::{
     keys,
-    reconcile_policy::{Mode, OciSource, OnFailure, PolicySlot, ReconcilePolicy, Strategy},
+    reconcile_policy::{Mode, OciSource, OnFailure, PolicySlot, ReconcilePolicy, Revision, Strategy},
 };
 
-use super::snapshot::Snapshot;
+use super::snapshot::{Failure, Snapshot, Step};
 use crate::{
     hash,
-    policy::{Finding, Severity, SlotName, limits},
+    image::{self, ImageVersion},
+    policy::{Finding, SlotName, limits, selection::Entry},
 };
 
 /// Largest settings, bytes of their JSON.
@@ -93,6 +96,8 @@ pub struct Validated<'a> {
     pub asked: bool,
     /// What keeps the pass from its work.
     pub stop: Option<Stop>,
+    /// Why no work can make what the spec asks for answer; what answers stays.
+    pub unusable: Option<Failure>,
     /// What its owner should know.
     pub findings: Vec<Finding>,
 }
@@ -103,8 +108,10 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     let policy = &snapshot.policy;
     let spec = &policy.spec;
     let mut findings = Vec::new();
-    let cost = cost(policy);
-    let settings = spec.settings.clone().unwrap_or_else(|| json!({}));
+    let cost = words::cost(policy);
+    let mut settings = spec.settings.clone().unwrap_or_else(|| json!({}));
+    // Equal settings have one digest, in whatever order somebody wrote them.
+    settings.sort_all_objects();
     let rollout = spec.rollout.clone().unwrap_or_default();
     let slot = slot(spec.slot);
     let origin = origin(policy);
@@ -116,17 +123,35 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
         origin,
         source: source(policy),
         settings_digest: settings_digest(&settings, cost),
+        unusable: unusable(policy, &settings),
         settings,
         cost,
         mode: spec.mode.unwrap_or_default(),
         strategy: rollout.strategy.unwrap_or_default(),
         history,
-        resync: resync(policy, &mut findings),
+        resync: words::resync(policy, &mut findings),
         on_failure: spec.on_failure.unwrap_or_default(),
         approved: annotation(policy, keys::APPROVED_DIGEST),
         asked: annotation(policy, keys::CHECK_AT).is_some_and(|asked| annotation(policy, keys::CHECKED_AT) != Some(asked)),
         stop: stop(snapshot, slot, origin),
         findings,
+    }
+}
+
+impl Validated<'_> {
+    /// The image that the spec asks for, in its words; none for what ships inside of the operator.
+    #[must_use]
+    pub fn image(&self) -> Option<&str> {
+        match self.origin {
+            Some(Origin::Oci(_)) => Some(&self.source),
+            Some(Origin::Builtin) | None => None,
+        }
+    }
+
+    /// Digest of the signatures that are wanted. What ships inside of the operator needs none.
+    #[must_use]
+    pub fn verification(&self) -> Option<&str> {
+        self.image().and(self.snapshot.verification.as_deref())
     }
 }
 
@@ -146,6 +171,13 @@ pub fn slot(slot: PolicySlot) -> Option<SlotName> {
         PolicySlot::PluginPackaging => Some(SlotName::PluginPackaging),
         PolicySlot::ObjectHook => None,
     }
+}
+
+/// What one question to a revision may cost, as its record says.
+#[must_use]
+pub fn recorded_cost(revision: &Revision) -> Cost {
+    let limits = revision.limits.as_ref();
+    words::read_cost(limits.map(|l| l.timeout.as_str()), limits.map(|l| l.memory.as_str()))
 }
 
 /// Digest of what can change without another component.
@@ -190,6 +222,9 @@ fn stop(snapshot: &Snapshot, slot: Option<SlotName>, origin: Option<Origin<'_>>)
         let message = "spec.source.remote: remote plugins are not served by this version of the operator: use oci or builtin";
         return Some(Stop::NotServed("NotSupported", message.into()));
     }
+    if let Err(error) = Entry::new(policy, true) {
+        return Some(Stop::NotServed("InvalidTargets", error.to_string()));
+    }
     if !own && !snapshot.tenants {
         let message = format!(
             "policies outside of namespace {} do not count: move it there, or run the operator with --tenant-policies",
@@ -200,71 +235,18 @@ fn stop(snapshot: &Snapshot, slot: Option<SlotName>, origin: Option<Origin<'_>>)
     (annotation(policy, keys::PAUSED) == Some("true")).then_some(Stop::Paused)
 }
 
-/// What the schema's pattern lets in. A value that got past it is as if nothing had been said.
-fn cost(policy: &ReconcilePolicy) -> Cost {
-    let limits = policy.spec.limits.clone().unwrap_or_default();
-    let default = Cost::default();
-    let timeout = limits.timeout.as_deref().and_then(|text| match text.strip_suffix("ms") {
-        Some(number) => number.parse().ok().map(Duration::from_millis),
-        None => text.strip_suffix('s').and_then(|number| number.parse().ok()).map(Duration::from_secs),
-    });
-    let memory = limits.memory.as_deref().and_then(|text| text.strip_suffix("Mi")?.parse::<usize>().ok()).map(|mi| mi << 20);
-    Cost {
-        timeout: timeout.filter(|t| (Duration::from_millis(1)..=Duration::from_secs(10)).contains(t)).unwrap_or(default.timeout),
-        memory: memory.filter(|bytes| (1 << 20..=64 << 20).contains(bytes)).unwrap_or(default.memory),
+/// What the schema cannot see.
+fn unusable(policy: &ReconcilePolicy, settings: &Value) -> Option<Failure> {
+    let failure = |step, reason: &str, message| Some(Failure { step, reason: reason.into(), message, transient: false });
+    let oci = policy.spec.source.oci.as_ref();
+    if let Some((oci, ImageVersion::Malformed(why))) = oci.map(|oci| (oci, image::version(&oci.image))) {
+        let message = format!("spec.source.oci.image: {:?} is no image reference: {why}", limits::cut(&oci.image));
+        return failure(Step::Resolved, "InvalidImage", message);
     }
-}
-
-fn resync(policy: &ReconcilePolicy, findings: &mut Vec<Finding>) -> Option<Duration> {
-    let oci = policy.spec.source.oci.as_ref()?;
-    if oci.image.contains('@') {
-        return None;
+    let size = settings.to_string().len();
+    if size > MAX_SETTINGS {
+        let message = format!("spec.settings has {size} bytes as JSON, at most {MAX_SETTINGS} are allowed: shorten it");
+        return failure(Step::SettingsValid, "SettingsTooLarge", message);
     }
-    let Some(text) = policy.spec.rollout.as_ref().and_then(|rollout| rollout.resync.as_deref()) else { return Some(DEFAULT_RESYNC) };
-    let parsed = duration(text);
-    let wanted = parsed.unwrap_or(DEFAULT_RESYNC);
-    if parsed.is_none() || (!wanted.is_zero() && wanted < MIN_RESYNC) {
-        findings.push(Finding {
-            severity: Severity::Warning,
-            code: "InvalidResync".into(),
-            path: "spec.rollout.resync".into(),
-            message: format!(
-                "{:?} is no duration of at least {} s: the tag is looked up every {} s",
-                limits::cut(text),
-                MIN_RESYNC.as_secs(),
-                wanted.max(MIN_RESYNC).as_secs()
-            ),
-        });
-    }
-    (!wanted.is_zero()).then(|| wanted.max(MIN_RESYNC))
-}
-
-/// Whole hours, minutes and seconds, in this order.
-fn duration(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    let (mut rest, mut total, mut any) = (text, 0_u64, false);
-    for (unit, seconds) in [('h', 3_600), ('m', 60), ('s', 1)] {
-        if let Some((number, after)) = rest.split_once(unit) {
-            total = total.checked_add(number.parse::<u64>().ok()?.checked_mul(seconds)?)?;
-            (rest, any) = (after, true);
-        }
-    }
-    (any && rest.is_empty()).then(|| Duration::from_secs(total))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_hours_minutes_and_seconds() {
-        for (text, seconds) in [("0", 0), ("0s", 0), ("10s", 10), ("90s", 90), ("1h30m", 5_400), ("2m5s", 125), ("1h0m1s", 3_601)] {
-            assert_eq!(duration(text), Some(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in ["", "10", "s", "5s3m", "-1s", "1d", "99999999999999999999s"] {
-            assert_eq!(duration(text), None, "{text}");
-        }
-    }
+    None
 }

@@ -106,7 +106,7 @@ fn a_rejection_takes_the_grant_from_all() {
 #[test]
 fn while_nobody_decides_who_had_it_keeps_it() {
     let world = two(|| Ok(Verdict::Hold("the owner is asked".into())));
-    assert_eq!((stands(&world, "a"), stands(&world, "b")), (Standing::Granted, Standing::Refused("the owner is asked".into())));
+    assert_eq!((stands(&world, "a"), stands(&world, "b")), (Standing::Granted, Standing::Held("the owner is asked".into())));
     assert_eq!(world.said("PoliciesApplied").1, "Held");
     let mut world = two(|| Err(PolicyError::Trap("unreachable".into())));
     assert_eq!((stands(&world, "a"), granted(&world)), (Standing::Granted, vec!["a".to_owned()]));
@@ -121,6 +121,91 @@ fn one_claimant_of_another_namespace_is_asked_about() {
     world.conflicts = Scripted::<ConflictResolution>::new("c1", |_| Ok(verdict(Verdict::Reject("not from there".into()))));
     world.pass();
     assert_eq!((stands(&world, "a"), world.conflicts.asked()), (Standing::Refused("not from there".into()), 1));
+}
+
+const MISSING_GRANT: &str = "no ReferenceGrant in namespace ns lets DataPlanes of namespace gw name it: create one from group \
+                             gateway-operator.konghq.com kind DataPlane to kind KongPluginInstallation";
+
+/// A world in which `gw/a` has the content, and its grant is withdrawn.
+fn withdrawn(says: impl Fn() -> Verdict + Send + Sync + 'static) -> World {
+    let mut world = World::installed();
+    world.claimant("a").mounts = true;
+    world.conflicts = Scripted::<ConflictResolution>::new("c1", move |_| Ok(verdict(says())));
+    world.pass();
+    assert_eq!(stands(&world, "a"), Standing::Granted);
+    world.snapshot.now = LATER.parse().unwrap();
+    world.snapshot.claimants[0].permitted = false;
+    world
+}
+
+#[test]
+fn a_withdrawn_grant_ends_the_permission_and_not_the_claim() {
+    let mut world = withdrawn(|| Verdict::KeepSome(vec![0]));
+    let plan = world.pass();
+    assert_eq!(steps(&plan), ["set weir.dev/claims", "set weir.dev/artifact"], "no content goes");
+    let text: Value = serde_json::from_str(&world.annotation(keys::CLAIMS).unwrap()).unwrap();
+    assert_eq!(
+        text,
+        json!([{
+            "namespace": "gw", "name": "a", "uid": "uid-a", "since": "2026-01-01T00:00:00Z", "granted": false, "permitted": false,
+            "message": MISSING_GRANT,
+        }])
+    );
+    // Its own pass says RefNotPermitted; when the grant is back before this one's, nobody has refused it anything.
+    assert_eq!(stands(&world, "a"), Standing::Unknown);
+    let report: Value = serde_json::from_str(&world.annotation(keys::ARTIFACT).unwrap()).unwrap();
+    assert_eq!(report["consumers"], 0);
+    let expected = format!("0 of 1 DataPlanes that name it may use it; gw/a waits: {MISSING_GRANT}");
+    assert_eq!(world.said("Ready"), ("True".into(), "Ready".into(), expected));
+    assert_eq!(world.pass().changes, [], "said once");
+    world.snapshot.claimants[0].permitted = true;
+    world.pass();
+    let back = claims(&world.snapshot.installation).remove(0);
+    assert_eq!((back.granted, back.permitted, back.message, back.since.to_string().as_str()), (true, true, None, "2026-01-01T00:00:00Z"));
+}
+
+#[test]
+fn whoever_had_it_has_it_again_while_nobody_decides() {
+    let mut world = withdrawn(|| Verdict::KeepSome(vec![0]));
+    world.conflicts = Scripted::<ConflictResolution>::new("c2", |_| Ok(verdict(Verdict::Hold("the owner is asked".into()))));
+    world.pass();
+    world.snapshot.claimants[0].permitted = true;
+    world.pass();
+    assert_eq!(stands(&world, "a"), Standing::Granted);
+}
+
+#[test]
+fn nobody_takes_the_place_of_a_claim_whose_grant_is_withdrawn() {
+    let mut world = withdrawn(|| Verdict::Keep(0));
+    world.claimant("b");
+    world.pass();
+    assert_eq!(granted(&world), Vec::<String>::new());
+    assert_eq!(stands(&world, "b"), Standing::Refused("claimed by DataPlane gw/a since 2026-01-01T00:00:00Z".into()));
+    assert_eq!(claims(&world.snapshot.installation)[0].message.as_deref(), Some(MISSING_GRANT), "no policy grants what the grant does not");
+}
+
+#[test]
+fn who_may_not_name_it_has_no_claim_and_is_named() {
+    let mut world = World::installed();
+    for name in ["a", "b", "c", "d", "e"] {
+        world.claimant(name).permitted = false;
+    }
+    let plan = world.pass();
+    assert_eq!((plan.changes, world.annotation(keys::CLAIMS), world.conflicts.asked()), (vec![], None, 0), "nobody else fills the list");
+    let waits = ["a", "b", "c"].map(|name| format!("gw/{name} waits: {MISSING_GRANT}")).join("; ");
+    let expected = format!("0 of 5 DataPlanes that name it may use it; {waits}; 2 more wait");
+    assert_eq!(world.said("Ready"), ("True".into(), "Ready".into(), expected));
+    assert!(!world.pass().status_changed);
+}
+
+#[test]
+fn who_waits_for_a_policy_is_named_with_its_words() {
+    let mut world = two(|| Ok(Verdict::Keep(0)));
+    let expected = "1 of 2 DataPlanes that name it may use it; gw/b waits: claimed by DataPlane gw/a since 2026-01-01T00:00:00Z";
+    assert_eq!(world.said("Ready").2, expected);
+    world.snapshot.claimants[1].permitted = false;
+    world.pass();
+    assert_eq!(world.said("Ready").2, format!("1 of 2 DataPlanes that name it may use it; gw/b waits: {MISSING_GRANT}"));
 }
 
 #[test]

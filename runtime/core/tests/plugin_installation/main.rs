@@ -5,5 +5,6 @@ mod accepting;
 mod approval;
 mod claims;
 mod looking;
+mod on_failure;
 mod trouble;
 mod world;

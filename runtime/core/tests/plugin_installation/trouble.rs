@@ -174,3 +174,15 @@ fn a_pause_writes_the_status_only() {
     world.annotate(keys::PAUSED, "false");
     assert!(steps(&world.pass()).contains(&"set weir.dev/claims".to_owned()));
 }
+
+#[test]
+fn a_word_that_pauses_nothing_is_said() {
+    let mut world = World::installed();
+    world.annotate(keys::PAUSED, "yes");
+    let plan = world.pass();
+    let found = plan.findings.iter().find(|f| f.code == "InvalidPaused").unwrap();
+    assert!(found.path.contains(keys::PAUSED) && found.message.contains("\"yes\" pauses nothing: write \"true\""), "{found:?}");
+    assert!(plan.events.iter().any(|e| e.reason == "InvalidPaused"), "{:?}", plan.events);
+    assert!(world.said("Ready").2.contains("weir.dev/paused]: \"yes\" pauses nothing"), "it is not missed");
+    assert_eq!(world.condition("RolloutHeld"), None);
+}

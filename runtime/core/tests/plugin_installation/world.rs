@@ -23,7 +23,7 @@ use weir_core::{
         snapshot::{Artifact, Claimant, Fetch, PullSecret},
     },
     policy::{
-        BoxFuture, Identity, Policies, Policy, PolicyError, Slot,
+        BoxFuture, Chosen, Identity, OnFailure, Policies, Policy, PolicyError, Slot,
         conflict_resolution::{self, ConflictResolution},
         konnect_env::KonnectEnv,
         plugin_packaging::{self, Placement, Plugin, PluginPackaging},
@@ -99,6 +99,11 @@ pub(crate) struct World {
     pub(crate) tag: String,
     pub(crate) packaging: Arc<Scripted<PluginPackaging>>,
     pub(crate) conflicts: Arc<Scripted<ConflictResolution>>,
+    /// What holds while one of the two fails.
+    pub(crate) on_failure: OnFailure,
+    /// Who is asked then under `Fallback`.
+    pub(crate) other_packaging: Arc<Scripted<PluginPackaging>>,
+    pub(crate) other_conflicts: Arc<Scripted<ConflictResolution>>,
     /// What was needed in the last pass.
     pub(crate) needed: Vec<Need>,
 }
@@ -131,6 +136,9 @@ impl World {
             tag: String::new(),
             packaging: Scripted::new("p1", |input| Ok(one_plugin(input))),
             conflicts: Scripted::new("c1", |_| Err(PolicyError::Unavailable("nobody is asked here".into()))),
+            on_failure: OnFailure::KeepLast,
+            other_packaging: Scripted::new("p-builtin", |input| Ok(one_plugin(input))),
+            other_conflicts: Scripted::new("c-builtin", |_| Ok(verdict(conflict_resolution::Verdict::KeepSome(vec![0, 1])))),
             needed: Vec::new(),
         };
         world.publish("sha256:one", "return {}");
@@ -166,7 +174,14 @@ impl World {
     }
 
     pub(crate) fn claimant(&mut self, name: &str) -> &mut Claimant {
-        let claimant = Claimant { namespace: "gw".into(), name: name.into(), uid: format!("uid-{name}"), mounts: false, created: None };
+        let claimant = Claimant {
+            namespace: "gw".into(),
+            name: name.into(),
+            uid: format!("uid-{name}"),
+            permitted: true,
+            mounts: false,
+            created: None,
+        };
         self.snapshot.claimants.push(claimant);
         self.snapshot.claimants.last_mut().unwrap()
     }
@@ -182,9 +197,17 @@ impl World {
     /// The pass over the snapshot as it is, and nothing is carried out.
     pub(crate) fn dry(&self) -> Plan<Status> {
         let policies = Policies {
-            konnect_env: Scripted::<KonnectEnv>::new("k1", |_| Err(PolicyError::Unavailable("nobody is asked here".into()))),
-            conflict_resolution: self.conflicts.clone(),
-            plugin_packaging: self.packaging.clone(),
+            konnect_env: Scripted::<KonnectEnv>::new("k1", |_| Err(PolicyError::Unavailable("nobody is asked here".into()))).into(),
+            conflict_resolution: Chosen {
+                policy: self.conflicts.clone(),
+                on_failure: self.on_failure,
+                fallback: Some(self.other_conflicts.clone()),
+            },
+            plugin_packaging: Chosen {
+                policy: self.packaging.clone(),
+                on_failure: self.on_failure,
+                fallback: Some(self.other_packaging.clone()),
+            },
         };
         block_on(reconcile(&self.snapshot, &policies, &key()))
     }

@@ -5,7 +5,7 @@ use weir_api::keys;
 use weir_core::{
     plan::{Change, ChildKind},
     plugin_installation::content::mounted_name,
-    policy::EnvVar,
+    policy::{EnvVar, Severity},
 };
 
 use crate::{
@@ -48,7 +48,7 @@ fn its_folder_is_mounted_and_kong_is_told() {
     let mount = world.mount("/opt/kong/plugins/rate").unwrap();
     assert_eq!((mount.name.as_str(), mount.read_only), ("plugin-rate", Some(true)));
     assert_eq!(world.env("KONG_PLUGINS").as_deref(), Some("bundled,rate"));
-    assert_eq!(world.env("KONG_LUA_PACKAGE_PATH").as_deref(), Some("/opt/?.lua;;"));
+    assert_eq!(world.env("KONG_LUA_PACKAGE_PATH").as_deref(), Some("/opt/?.lua;/opt/?/init.lua;;"));
     assert_eq!(world.conflicts.asked(), 0, "nobody else wants any of this");
 }
 
@@ -194,12 +194,12 @@ fn a_shared_map_is_released_by_each_for_itself() {
 fn what_a_packaging_policy_adds_is_in_the_pod() {
     let mut world = World::new();
     let rich = packed(&["rate"], "1.0.0", 0, |answer| {
-        answer.lua_package_path = Some("/opt/?/init.lua;/opt/?.lua;".into());
+        answer.lua_package_path = Some("/opt/?/init.lua;/opt/extra/?.lua;/opt/?.lua;".into());
         answer.env = vec![EnvVar { name: "RATE_MODE".into(), value: "strict".into() }];
     });
     world.install("ns/rate", &rich);
     world.converge();
-    assert_eq!(world.env("KONG_LUA_PACKAGE_PATH").as_deref(), Some("/opt/?/init.lua;/opt/?.lua;;"));
+    assert_eq!(world.env("KONG_LUA_PACKAGE_PATH").as_deref(), Some("/opt/extra/?.lua;/opt/?.lua;/opt/?/init.lua;;"));
     assert_eq!(world.env("RATE_MODE").as_deref(), Some("strict"));
 }
 
@@ -272,4 +272,22 @@ fn a_pause_writes_the_status_only() {
     assert!(condition(&plan, "PluginsInstalled").unwrap().message.contains("2.0.0"));
     world.unannotate(keys::PAUSED);
     assert!(deployment(&world.dry()).spec.unwrap().template != *world.template());
+}
+
+#[test]
+fn a_word_that_pauses_nothing_is_said() {
+    let mut world = World::installed();
+    for word in ["yes", "True", "", "true "] {
+        world.annotate(keys::PAUSED, word);
+        let plan = world.dry();
+        let found = plan.findings.iter().find(|f| f.code == "InvalidPaused").unwrap();
+        assert_eq!((found.severity, found.path.as_str()), (Severity::Warning, "metadata.annotations[weir.dev/paused]"));
+        assert!(found.message.contains(&format!("{word:?}")) && found.message.contains("write \"true\""), "{found:?}");
+        assert!(plan.events.iter().any(|e| e.reason == "InvalidPaused"), "{:?}", plan.events);
+        assert_eq!(condition(&plan, "RolloutHeld"), None, "{word:?}");
+    }
+    for word in ["true", "false"] {
+        world.annotate(keys::PAUSED, word);
+        assert_eq!(world.dry().findings, [], "{word}");
+    }
 }

@@ -14,6 +14,7 @@ mod installed;
 mod manual;
 mod missing;
 mod names;
+mod on_failure;
 mod policies;
 #[path = "../support/mod.rs"]
 mod support;

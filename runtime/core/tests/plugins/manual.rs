@@ -139,9 +139,9 @@ fn a_word_that_is_not_known_counts_as_manual() {
     let mut world = World::installed();
     world.annotate(keys::ROLLOUT, "manual");
     let plan = world.converge();
-    let found = plan.findings.iter().find(|f| f.code == "UnknownRollout").unwrap();
+    let found = plan.findings.iter().find(|f| f.code == "InvalidRollout").unwrap();
     assert!(found.path.contains(keys::ROLLOUT) && found.message.contains("\"manual\""), "{found:?}");
-    assert!(plan.events.iter().any(|e| e.reason == "UnknownRollout"));
+    assert!(plan.events.iter().any(|e| e.reason == "InvalidRollout"));
     world.publish("ns/rate", &content(&["rate"], "2.0.0"));
     world.converge();
     assert_eq!((world.rolls, world.word("RolloutHeld").as_str()), (1, "True/ForeignChange"));

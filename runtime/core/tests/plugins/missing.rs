@@ -63,6 +63,12 @@ fn troubles() -> Vec<Trouble> {
             words: &["is not for this DataPlane", "claimed by DataPlane ns/first", "remove it from spec.pluginsToInstall"],
         },
         Trouble {
+            what: "claim held",
+            make: |w| w.installation("other/rate").standing = Standing::Held("the owner is asked".into()),
+            reason: "Held",
+            words: &["is not decided for this DataPlane", "the owner is asked", "remove it from spec.pluginsToInstall"],
+        },
+        Trouble {
             what: "claim unknown",
             make: |w| w.installation("other/rate").standing = Standing::Unknown,
             reason: "Pending",
@@ -204,6 +210,20 @@ fn a_claim_that_was_lost_lets_no_update_in() {
     world.installation("other/rate").standing = Standing::Refused("claimed by DataPlane ns/first".into());
     world.converge();
     assert_eq!((world.word("PluginsInstalled").as_str(), world.rolls), ("False/Rejected", 1));
+}
+
+/// A verdict that waits is `Held`, also in the DataPlane's word about its policies (semantics "Words").
+#[test]
+fn a_claim_that_waits_is_held_and_not_rejected() {
+    let mut world = World::new();
+    world.extend();
+    world.install("other/rate", &old());
+    world.converge();
+    world.publish("other/rate", &content(&["rate"], "2.0.0"));
+    world.installation("other/rate").standing = Standing::Held("the owner is asked".into());
+    world.converge();
+    assert_eq!((world.word("PluginsInstalled").as_str(), world.word("PoliciesApplied").as_str()), ("False/Held", "False/Held"));
+    assert!(world.mounts(&old()) && world.said("PoliciesApplied").2.contains("the owner is asked"));
 }
 
 #[test]

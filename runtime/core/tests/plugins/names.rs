@@ -101,7 +101,7 @@ fn who_lost_every_name_shapes_nothing() {
     world.install("b/two", &content(&["x"], "2.0.0"));
     world.converge();
     assert_eq!(world.env("LOSER"), None);
-    assert_eq!(world.env("KONG_LUA_PACKAGE_PATH").as_deref(), Some("/opt/?.lua;;"));
+    assert_eq!(world.env("KONG_LUA_PACKAGE_PATH").as_deref(), Some("/opt/?.lua;/opt/?/init.lua;;"));
 }
 
 #[test]

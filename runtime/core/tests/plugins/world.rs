@@ -27,7 +27,9 @@ use weir_core::{
         Standing,
         content::{Content, mounted_name},
     },
-    policy::{ConflictResolution, KonnectEnv, Policies, conflict_resolution::Verdict, plugin_packaging::PluginPackaging},
+    policy::{
+        Chosen, ConflictResolution, KonnectEnv, OnFailure, Policies, conflict_resolution::Verdict, plugin_packaging::PluginPackaging,
+    },
 };
 
 use crate::{
@@ -41,6 +43,11 @@ pub(crate) struct World {
     pub(crate) snapshot: Snapshot,
     pub(crate) konnect: Arc<Scripted<KonnectEnv>>,
     pub(crate) conflicts: Arc<Scripted<ConflictResolution>>,
+    /// What holds while one of the two fails.
+    pub(crate) on_failure: OnFailure,
+    /// Who is asked then under `Fallback`.
+    pub(crate) other_konnect: Arc<Scripted<KonnectEnv>>,
+    pub(crate) other_conflicts: Arc<Scripted<ConflictResolution>>,
     /// Template hashes of the ReplicaSets, oldest first.
     pub(crate) rolls: usize,
 }
@@ -55,6 +62,9 @@ impl World {
             snapshot: support::with_spec(spec),
             konnect: environment("k1", None),
             conflicts: verdicts("c1", |_| Verdict::Keep(0)),
+            on_failure: OnFailure::KeepLast,
+            other_konnect: environment("k-builtin", Some("builtin")),
+            other_conflicts: verdicts("c-builtin", |_| Verdict::Keep(1)),
             rolls: 0,
         }
     }
@@ -167,9 +177,13 @@ impl World {
     /// The pass over the snapshot as it is, and nothing is carried out.
     pub(crate) fn dry(&self) -> DataPlanePlan {
         let policies = Policies {
-            konnect_env: self.konnect.clone(),
-            conflict_resolution: self.conflicts.clone(),
-            plugin_packaging: unavailable::<PluginPackaging>("p1"),
+            konnect_env: Chosen { policy: self.konnect.clone(), on_failure: self.on_failure, fallback: Some(self.other_konnect.clone()) },
+            conflict_resolution: Chosen {
+                policy: self.conflicts.clone(),
+                on_failure: self.on_failure,
+                fallback: Some(self.other_conflicts.clone()),
+            },
+            plugin_packaging: unavailable::<PluginPackaging>("p1").into(),
         };
         block_on(dataplane::reconcile(&self.snapshot, &policies, &Sealing::Key(SealingKey::new(vec![7; 32]))))
     }

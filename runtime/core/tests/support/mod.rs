@@ -36,8 +36,11 @@ impl<S: Slot> Policy<S> for Silent {
 
 pub(crate) fn pass(snapshot: &Snapshot) -> Plan<DataPlaneStatus> {
     let silent = || Silent(Identity { source: "silent".into(), digest: "d".into(), settings_digest: "s".into() });
-    let policies =
-        Policies { konnect_env: Arc::new(silent()), conflict_resolution: Arc::new(silent()), plugin_packaging: Arc::new(silent()) };
+    let policies = Policies {
+        konnect_env: Arc::new(silent()).into(),
+        conflict_resolution: Arc::new(silent()).into(),
+        plugin_packaging: Arc::new(silent()).into(),
+    };
     block_on(dataplane::reconcile(snapshot, &policies, &Sealing::Open))
 }
 

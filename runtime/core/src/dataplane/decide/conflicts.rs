@@ -3,8 +3,8 @@
 use weir_api::condition::reasons;
 
 use super::{
-    super::conflicts::{Settlements, key, settlement},
-    Decided, Pass, ask, unverified,
+    super::conflicts::{Settlement, Settlements, key, settlement},
+    Decided, Pass, ask, blocked, unverified,
 };
 use crate::{
     decisions::{Found, Record},
@@ -31,23 +31,32 @@ impl Pass<'_> {
         }
     }
 
-    /// Settles conflicts into `self.settlements`. False when one of them has no accepted verdict and never had: `part` is then held.
+    /// Settles conflicts into `self.settlements`. False when one of them has no accepted verdict and never had: `part` is then held; and when
+    /// the policy failed and blocks.
     pub(super) async fn settle(&mut self, found: Vec<Conflict>, part: HeldPart, decided: &mut Decided) -> bool {
         if found.is_empty() {
-            return true;
+            return !self.blocked;
         }
-        let policy = &self.policies.conflict_resolution;
         let input = conflict_resolution::Input { context: self.dp.context(), conflicts: found };
-        let answer = ask::<ConflictResolution>(self.dp, policy.as_ref(), &input, decided, |_| Ok(())).await;
+        let reply = ask::<ConflictResolution>(self.dp, &self.policies.conflict_resolution, &input, decided, |_| Ok(())).await;
         self.questions.push(hash::digest_json(&input));
-        self.unanswered |= answer.is_err();
+        let judge = match &reply.answer {
+            Ok(_) => Some(self.judge.get_or_insert_with(|| reply.by.clone()).clone()),
+            Err(unanswered) => {
+                self.unanswered = true;
+                self.blocked |= unanswered.blocks;
+                None
+            }
+        };
         let last = self.last(decided);
-        let kept = last.as_ref().map(|last| kept(last, answer.is_ok().then_some(policy.identity()))).unwrap_or_default();
+        let kept = last.as_ref().map(|last| kept(last, judge.as_ref())).unwrap_or_default();
+        // The record will be in the name of whoever answered first.
+        let another = judge.filter(|judge| judge != reply.by).map(|_| reply.by.clone());
         let held = |kept: bool| if kept { HeldPart::Answer } else { part };
         let mut complete = true;
         for (index, conflict) in input.conflicts.iter().enumerate() {
             let key = key(conflict.kind, &conflict.subject);
-            let verdict = answer.as_ref().map(|answer| answer.resolutions.get(index));
+            let verdict = reply.answer.as_ref().map(|answer| answer.resolutions.get(index));
             let settled = match verdict {
                 Ok(Some(resolution)) => {
                     decided.findings.extend(resolution.findings.iter().cloned());
@@ -55,12 +64,18 @@ impl Pass<'_> {
                     if let (None, Some((reason, message))) = (&settled, waiting(&resolution.verdict)) {
                         decided.hold(held(kept.contains_key(&key)), reason, format!("{}: {message}", conflict.subject));
                     }
-                    settled
+                    settled.map(|settled| Settlement { kept_from: another.clone(), ..settled })
                 }
                 // An answer has one resolution per conflict: its slot's check saw to that.
                 Ok(None) => None,
-                Err(error) => {
-                    decided.hold(held(kept.contains_key(&key)), error.reason(), format!("{}: {error}", conflict.subject));
+                Err(unanswered) if unanswered.blocks => {
+                    let message = format!("{}: {}", conflict.subject, blocked(&unanswered.message));
+                    decided.hold(HeldPart::PodTemplate, unanswered.reason(), message);
+                    None
+                }
+                Err(unanswered) => {
+                    let message = format!("{}: {}", conflict.subject, unanswered.message);
+                    decided.hold(held(kept.contains_key(&key)), unanswered.reason(), message);
                     None
                 }
             };
@@ -71,7 +86,7 @@ impl Pass<'_> {
                 None => complete = false,
             }
         }
-        complete
+        complete && !self.blocked
     }
 
     /// Puts what is settled on record.
@@ -80,15 +95,13 @@ impl Pass<'_> {
             return;
         }
         let answer = self.settlements.clone();
-        let record = match (&self.last, self.unanswered) {
-            (Some(Found::Record(last)), true) => Record { answer, ..last.clone() },
-            (_, _) => Record {
-                policy: self.policies.conflict_resolution.identity().clone(),
-                input: asked(&self.questions),
-                answer,
-                mac: String::new(),
-            },
+        let record = match (&self.last, &self.judge) {
+            (Some(Found::Record(last)), _) if self.unanswered => Record { answer, ..last.clone() },
+            (_, Some(judge)) => Record { policy: judge.clone(), input: asked(&self.questions), answer, mac: String::new() },
+            // What is settled was settled by somebody.
+            (_, None) => return,
         };
+        let record = self.still(SlotName::ConflictResolution, record);
         self.writer.put(SlotName::ConflictResolution, &self.dp.uid, record, self.sealing);
     }
 }

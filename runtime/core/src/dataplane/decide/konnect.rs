@@ -2,7 +2,7 @@
 
 use weir_api::condition::reasons;
 
-use super::{super::validate::Konnect, Decided, Pass, ask};
+use super::{super::validate::Konnect, Decided, Pass, ask, blocked};
 use crate::{
     decisions::Record,
     hash,
@@ -17,7 +17,7 @@ use crate::{
 impl Pass<'_> {
     /// Fills `decided.konnect`. False when the pod template cannot be rendered for want of an answer.
     pub(super) async fn konnect(&mut self, decided: &mut Decided) -> bool {
-        let (facts, policy) = match &self.dp.konnect {
+        let (facts, chosen) = match &self.dp.konnect {
             Konnect::None => return true,
             Konnect::NotAccepted { message } => return self.keep_konnect(decided, reasons::NOT_SUPPORTED_EXTENSIONS, message),
             Konnect::Blocked { reason, message } => return self.keep_konnect(decided, reason, message),
@@ -33,21 +33,23 @@ impl Pass<'_> {
             data_plane_labels: facts.labels.clone(),
             image: self.dp.image().to_owned(),
         };
-        match ask::<KonnectEnv>(self.dp, policy.as_ref(), &input, decided, has_environment).await {
+        let reply = ask::<KonnectEnv>(self.dp, chosen, &input, decided, has_environment).await;
+        match reply.answer {
             Ok(answer) => {
                 decided.findings.extend(answer.findings.iter().cloned());
-                let record = Record {
-                    policy: policy.identity().clone(),
-                    input: hash::digest_json(&input),
-                    answer: answer.clone(),
-                    mac: String::new(),
-                };
+                let record =
+                    Record { policy: reply.by.clone(), input: hash::digest_json(&input), answer: answer.clone(), mac: String::new() };
+                let record = self.still(SlotName::KonnectEnv, record);
                 self.writer.put(SlotName::KonnectEnv, &self.dp.uid, record.clone(), self.sealing);
                 self.konnect = Some(record);
                 decided.konnect = Some(answer);
                 true
             }
-            Err(error) => self.keep_konnect(decided, error.reason(), &error.to_string()),
+            Err(unanswered) if unanswered.blocks => {
+                decided.hold(HeldPart::PodTemplate, unanswered.reason(), blocked(&unanswered.message));
+                false
+            }
+            Err(unanswered) => self.keep_konnect(decided, unanswered.reason(), &unanswered.message),
         }
     }
 

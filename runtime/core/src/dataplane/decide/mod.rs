@@ -1,9 +1,10 @@
 //! Asks the policies: the only place in the core that awaits, and it awaits nothing else.
 //!
-//! A failure keeps the last accepted answer in force (`weir.dev/decisions`); without one, what the slot shapes is held. A DataPlane is never
-//! rendered without its Konnect environment (design section 8).
+//! A failure keeps the last accepted answer in force (`weir.dev/decisions`); without one, what the slot shapes is held. `onFailure` may say
+//! otherwise. A DataPlane is never rendered without its Konnect environment (design section 8).
 
 mod conflicts;
+mod decided;
 mod konnect;
 mod own;
 mod plugins;
@@ -11,14 +12,11 @@ mod plugins;
 use k8s_openapi::api::apps::v1::Deployment;
 use weir_api::{condition::reasons, keys};
 
-pub use self::own::Own;
+pub use self::{decided::Decided, own::Own};
 
 use super::{
     conflicts::{Settled, Settlements, settle},
-    objects::{
-        certificate::{self, Certificate},
-        proxy::Layers,
-    },
+    objects::{certificate, proxy::Layers},
     plan::lookup,
     plugins::{Mounted, Used, bringing, is_in_place, mounted},
     snapshot::Child,
@@ -26,91 +24,24 @@ use super::{
 };
 use crate::{
     decisions::{Found, Record, Sealing, Stored, Writer},
-    plan::{HeldPart, Hold, Outcome, PolicyUse},
-    policy::{Finding, Identity, Policies, Policy, PolicyError, Severity, Slot, SlotName, konnect_env},
+    plan::HeldPart,
+    policy::{Chosen, Finding, Identity, Policies, Reply, Severity, Slot, SlotName, konnect_env},
 };
-
-/// What the policies say, and what is held because they do not.
-#[derive(Debug)]
-pub struct Decided {
-    /// The admin certificate in force.
-    pub certificate: Certificate,
-    /// Name of the admin Service.
-    pub admin_service: lookup::Name,
-    /// The pod's settled parts; none when the pod template is held.
-    pub settled: Option<Settled>,
-    /// konnect-env's answer in force.
-    pub konnect: Option<konnect_env::Answer>,
-    /// The answer is not of this pass: the certificate digest in force stays.
-    pub konnect_kept: bool,
-    /// Installations whose content the pods get.
-    pub plugins: Vec<Used>,
-    /// Names of plugins in the pods, with the installation of each.
-    pub mounted: Vec<(String, String)>,
-    /// What an own change of the owner is rendered with while a change from elsewhere waits; none where nothing does.
-    pub own: Option<Own>,
-    /// New text of `weir.dev/decisions`.
-    pub decisions: Option<String>,
-    /// What is held.
-    pub holds: Vec<Hold>,
-    /// Of policies and of this step.
-    pub findings: Vec<Finding>,
-    /// Policies asked.
-    pub policies: Vec<PolicyUse>,
-}
-
-impl Decided {
-    fn hold(&mut self, what: HeldPart, reason: &str, message: impl Into<String>) {
-        self.holds.push(Hold { what, reason: reason.into(), message: message.into() });
-    }
-
-    /// A copy of what is the same for every rendering, to collect what is said again and dropped.
-    fn quiet(&self) -> Self {
-        Self {
-            certificate: self.certificate.clone(),
-            admin_service: self.admin_service.clone(),
-            settled: None,
-            konnect: None,
-            konnect_kept: false,
-            plugins: Vec::new(),
-            mounted: Vec::new(),
-            own: None,
-            decisions: None,
-            holds: Vec::new(),
-            findings: Vec::new(),
-            policies: Vec::new(),
-        }
-    }
-
-    fn asked(&mut self, dp: &Validated<'_>, slot: SlotName, who: &Identity, outcome: Outcome) {
-        let object = format!("DataPlane {}/{}", dp.namespace, dp.name);
-        self.policies.push(PolicyUse { slot, object, source: who.source.clone(), digest: who.digest.clone(), outcome });
-    }
-}
 
 /// Asks every policy that this DataPlane needs.
 pub async fn decide(dp: &Validated<'_>, policies: &Policies, sealing: &Sealing) -> Decided {
     let admin_service = lookup::admin_service(dp);
     let certificate = certificate::choose(dp, admin_service.text());
-    let mut decided = Decided {
-        certificate,
-        admin_service,
-        settled: None,
-        konnect: None,
-        konnect_kept: false,
-        plugins: Vec::new(),
-        mounted: Vec::new(),
-        own: None,
-        decisions: None,
-        holds: Vec::new(),
-        findings: dp.findings.clone(),
-        policies: Vec::new(),
-    };
+    let mut decided = Decided::new(certificate, admin_service);
+    decided.findings.clone_from(&dp.findings);
     let mut pass = Pass::new(dp, lookup::live_deployment(dp), policies, sealing);
     pass.plugins(&mut decided);
-    if pass.konnect(&mut decided).await {
+    let renders = pass.konnect(&mut decided).await;
+    pass.names(&mut decided).await;
+    if renders && !pass.blocked {
         pass.pod(&mut decided).await;
     }
+    pass.keep_settlements();
     let dropped = decided.settled.iter().flat_map(|s| s.dropped.iter());
     decided.findings.extend(
         dropped
@@ -141,8 +72,12 @@ struct Pass<'a> {
     settlements: Settlements,
     /// Digests of the questions about conflicts.
     questions: Vec<String>,
+    /// Who answered the first of them.
+    judge: Option<Identity>,
     /// One of them was not answered.
     unanswered: bool,
+    /// Nor is any template rendered for that: its policy says so.
+    blocked: bool,
     writer: Writer,
 }
 
@@ -159,16 +94,23 @@ impl<'a> Pass<'a> {
             konnect: None,
             settlements: Settlements::new(),
             questions: Vec::new(),
+            judge: None,
             unanswered: false,
+            blocked: false,
             writer: Writer::default(),
         }
+    }
+
+    /// Which plugin is whose. One that nobody gets is left out; it holds nothing else.
+    async fn names(&mut self, decided: &mut Decided) {
+        let used = decided.plugins.clone();
+        self.settle(super::plugins::conflicts(&used), HeldPart::Plugin, decided).await;
+        decided.mounted = named(&mounted(&used, &self.settlements));
     }
 
     /// What all parties want in the pod, and who gets it.
     async fn pod(&mut self, decided: &mut Decided) {
         let used = decided.plugins.clone();
-        // A plugin that nobody gets is left out; it holds nothing else.
-        self.settle(super::plugins::conflicts(&used), HeldPart::Plugin, decided).await;
         let mut mounted = mounted(&used, &self.settlements);
         let first = self.layers(decided, &used, &mounted);
         let all = mounted.len();
@@ -179,15 +121,15 @@ impl<'a> Pass<'a> {
                 // Kong does not start with a plugin that is named and not there: without its place it is not named either.
                 let rest = self.layers(decided, &used, &mounted);
                 if !self.settle(super::conflicts::find(&rest), HeldPart::PodTemplate, decided).await {
-                    return self.keep_settlements();
+                    decided.mounted = named(&mounted);
+                    return;
                 }
                 settled = settle(&rest, &self.settlements);
             }
             self.unnamed(&settled, &mut mounted, decided);
             decided.settled = Some(settled);
         }
-        decided.mounted = mounted.iter().map(|m| (m.plugin.name.clone(), m.used.reference.clone())).collect();
-        self.keep_settlements();
+        decided.mounted = named(&mounted);
     }
 
     fn layers(&self, decided: &Decided, used: &[Used], mounted: &[Mounted<'_>]) -> Layers {
@@ -238,6 +180,15 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// The record that is there already, where it says the same about the same question: another policy that agrees changes nothing, and
+    /// nothing is written for it.
+    fn still<A: serde::Serialize + serde::de::DeserializeOwned + PartialEq>(&self, slot: SlotName, record: Record<A>) -> Record<A> {
+        match self.stored.get::<A>(slot, &self.dp.uid, self.sealing) {
+            Found::Record(there) if there.input == record.input && there.answer == record.answer => there,
+            Found::Record(_) | Found::None | Found::Unverified => record,
+        }
+    }
+
     /// The verified record of a slot; one that cannot be believed is said once and counts as none.
     fn stored<A: serde::Serialize + serde::de::DeserializeOwned>(&self, slot: SlotName, decided: &mut Decided) -> Option<Record<A>> {
         match self.stored.get(slot, &self.dp.uid, self.sealing) {
@@ -260,18 +211,33 @@ fn unverified(slot: SlotName) -> Finding {
     }
 }
 
-async fn ask<S: Slot>(
+fn blocked(message: &str) -> String {
+    format!("{message}; the pod template stays as it is in the cluster, since onFailure is Block")
+}
+
+/// Names of plugins with the installation of each.
+fn named(mounted: &[Mounted<'_>]) -> Vec<(String, String)> {
+    mounted.iter().map(|m| (m.plugin.name.clone(), m.used.reference.clone())).collect()
+}
+
+async fn ask<'a, S: Slot>(
     dp: &Validated<'_>,
-    policy: &dyn Policy<S>,
+    chosen: &'a Chosen<S>,
     input: &S::Input,
     decided: &mut Decided,
-    usable: impl FnOnce(&S::Answer) -> Result<(), &'static str>,
-) -> Result<S::Answer, PolicyError> {
-    let answer = policy.evaluate(input).await;
-    let answer = answer.and_then(|answer| match usable(&answer) {
-        Ok(()) => Ok(answer),
-        Err(why) => Err(PolicyError::BadOutput(why.into())),
-    });
-    decided.asked(dp, S::NAME, policy.identity(), Outcome::of(&answer));
-    answer
+    usable: fn(&S::Answer) -> Result<(), &'static str>,
+) -> Reply<'a, S::Answer> {
+    let reply = chosen.ask(input, usable).await;
+    for (who, outcome) in &reply.asked {
+        decided.asked(dp, S::NAME, who, *outcome);
+    }
+    if let Err(unanswered) = &reply.answer {
+        decided.unanswered.push((S::NAME, unanswered.reason()));
+    }
+    // Several questions of one pass may end so; it is said once.
+    if let Some(finding) = reply.fell_back.as_ref().filter(|finding| !decided.findings.contains(finding)) {
+        decided.fell_back.push(finding.message.clone());
+        decided.findings.push(finding.clone());
+    }
+    reply
 }

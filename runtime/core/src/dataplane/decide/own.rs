@@ -86,7 +86,7 @@ impl Pass<'_> {
                 return None;
             }
             pass.keep_settlements();
-            let present = self.policies.conflict_resolution.identity();
+            let present = pass.judge.as_ref().unwrap_or_else(|| self.policies.conflict_resolution.identity());
             let another = last.is_some_and(|last| last.policy != *present && last.answer != pass.settlements);
             rides = another.then(|| format!("policy {} {}", SlotName::ConflictResolution, present.digest));
             layers

@@ -19,8 +19,8 @@ use crate::{
     policy::conflict_resolution::{Claim, ClaimValue, Conflict, Origin, SubjectKind},
 };
 
-/// What makes Lua look there, before its own folders.
-pub const PACKAGE_PATH: &str = "/opt/?.lua;;";
+/// Where Lua looks for plugins: a module is a file, or a folder with `init.lua`.
+const TEMPLATES: [&str; 2] = ["/opt/?.lua", "/opt/?/init.lua"];
 /// The claim of Kong itself on the name of a plugin that it bundles.
 const KONG: &str = "bundled";
 
@@ -118,17 +118,17 @@ pub fn enabled(mounted: &[Mounted<'_>]) -> String {
     std::iter::once(KONG).chain(names).collect::<Vec<_>>().join(",")
 }
 
-/// Value of KONG_LUA_PACKAGE_PATH: what packaging policies want, before the folder of all plugins.
+/// Value of KONG_LUA_PACKAGE_PATH: what packaging policies want, the folder of all plugins, and Lua's own folders.
 #[must_use]
 pub fn package_path(used: &[Used]) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in used.iter().filter_map(|u| u.content.lua_package_path.as_deref()).flat_map(|p| p.split(';')).filter(|p| !p.is_empty()) {
-        if !parts.contains(&part) && part != "/opt/?.lua" {
+        if !parts.contains(&part) && !TEMPLATES.contains(&part) {
             parts.push(part);
         }
     }
-    parts.push(PACKAGE_PATH);
-    parts.join(";")
+    parts.extend(TEMPLATES);
+    format!("{};;", parts.join(";"))
 }
 
 #[cfg(test)]

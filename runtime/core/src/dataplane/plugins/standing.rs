@@ -109,7 +109,9 @@ pub fn standing(dp: &Validated<'_>, decided: &Decided) -> Vec<Standing> {
 /// Reason why a plugin of this name is not in the pods: the policy's, where it settles nothing.
 fn why_lost(name: &str, decided: &Decided) -> String {
     let about = format!("{name}: ");
-    let hold = decided.holds.iter().find(|h| h.what == HeldPart::Plugin && h.message.starts_with(&about));
+    // A policy that fails and blocks holds the whole template for it.
+    let of_plugin = |part| matches!(part, HeldPart::Plugin | HeldPart::PodTemplate);
+    let hold = decided.holds.iter().find(|h| of_plugin(h.what) && h.message.starts_with(&about));
     hold.map_or_else(|| reasons::REJECTED.to_owned(), |h| h.reason.clone())
 }
 

@@ -16,7 +16,7 @@ pub use self::plugins::{Plugin, State};
 
 use super::snapshot::Snapshot;
 use crate::{
-    names,
+    annotations, names,
     plan::HeldPart,
     policy::{Context, Finding, ObjectMeta, Pairs, Severity},
 };
@@ -102,7 +102,7 @@ impl Validated<'_> {
     /// Whether changes from elsewhere wait for the owner's word (semantics "Owner-held rollouts"). A word that is not known counts as a yes.
     #[must_use]
     pub fn manual(&self) -> bool {
-        self.annotation(keys::ROLLOUT).is_some_and(|value| value != "Automatic")
+        annotations::is_manual(self.annotation(keys::ROLLOUT))
     }
 
     /// First field of every policy's input. Without kubectl's copy of the manifest (it repeats literal values) and Weir's records: looking again
@@ -215,10 +215,8 @@ fn check_name(name: &str, report: &mut Report) {
 
 /// Label and annotation keys that belong to operators are dropped, and that is said; what is no label at all is refused.
 fn check_metadata(validated: &Validated<'_>, report: &mut Report) {
-    if let Some(value) = validated.annotation(keys::ROLLOUT).filter(|value| !["Manual", "Automatic"].contains(value)) {
-        let message = format!("is {:?}: write \"Manual\" or \"Automatic\"; it counts as Manual", crate::policy::limits::cut(value));
-        report.finding(Severity::Warning, "UnknownRollout", format!("metadata.annotations[{}]", keys::ROLLOUT), message);
-    }
+    report.findings.extend(annotations::paused(validated.annotation(keys::PAUSED)));
+    report.findings.extend(annotations::rollout(validated.annotation(keys::ROLLOUT)));
     let options = validated.spec().deployment.as_ref();
     let labels = options.and_then(|d| d.labels.as_ref());
     for (key, value) in labels.into_iter().flatten() {

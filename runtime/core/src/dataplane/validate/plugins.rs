@@ -93,6 +93,12 @@ fn claimed(installation: &Installation) -> Result<Arc<Content>, (&'static str, S
                 format!("is not for this DataPlane: {message}; if it is to do without, remove it from spec.pluginsToInstall"),
             ));
         }
+        Standing::Held(message) => {
+            return Err((
+                reasons::HELD,
+                format!("is not decided for this DataPlane: {message}; it waits, or remove it from spec.pluginsToInstall"),
+            ));
+        }
         Standing::Unknown => return Err((reasons::PENDING, "has not decided yet who may use it".into())),
     }
     let missing = reasons::REFERENCED_RESOURCES_NOT_AVAILABLE;

@@ -1,0 +1,6 @@
+return {
+  name = "myheader",
+  fields = {
+    { config = { type = "record", fields = { { value = { type = "string", default = "hello" } } } } },
+  },
+}
