@@ -100,9 +100,9 @@ impl Files {
     pub fn load(&self, host: &Wasm, limits: Limits) -> Result<Loaded, Error> {
         let mut loader = Loader { host, limits, files: self, unusable: Vec::new() };
         let policies = Policies {
-            konnect_env: loader.slot::<KonnectEnv>()?,
-            conflict_resolution: loader.slot::<ConflictResolution>()?,
-            plugin_packaging: loader.slot::<PluginPackaging>()?,
+            konnect_env: loader.slot::<KonnectEnv>()?.into(),
+            conflict_resolution: loader.slot::<ConflictResolution>()?.into(),
+            plugin_packaging: loader.slot::<PluginPackaging>()?.into(),
         };
         Ok(Loaded { policies, unusable: loader.unusable })
     }
@@ -147,7 +147,11 @@ impl Loader<'_> {
     }
 }
 
-fn settings(path: &Path) -> Result<Value, Error> {
+/// A settings document, YAML or JSON.
+///
+/// # Errors
+/// A file that cannot be read, is too large, or no document.
+pub fn settings(path: &Path) -> Result<Value, Error> {
     let document = |problem: String| Error::Document { path: path.to_owned(), problem };
     let bytes = read(path, MAX_SETTINGS + 1)?;
     if bytes.len() as u64 > MAX_SETTINGS {

@@ -4,6 +4,7 @@
 //! Policies are untrusted code. Nothing a policy does may take the process down, hold a thread of its caller, or be used before
 //! it was checked; whatever goes wrong is one [`PolicyError`](weir_core::policy::PolicyError).
 
+mod disk;
 pub mod files;
 pub mod layer;
 pub mod oci;

@@ -67,7 +67,7 @@ fn the_default_of_conflict_resolution_answers() {
         claims: vec![claim("spec", Origin::User, "a"), claim("policy", Origin::Policy, "b")],
     };
     let question = Input { context: Context::default(), conflicts: vec![conflict] };
-    let answer = block_on(policies.conflict_resolution.evaluate(&question)).unwrap();
+    let answer = block_on(policies.conflict_resolution.policy.evaluate(&question)).unwrap();
     assert_eq!(answer.resolutions[0].verdict, Verdict::Keep(0));
 }
 

@@ -70,6 +70,7 @@ fn operator(workspace: &Workspace, args: &Args, other: &str) -> Result<()> {
     let mut cargo = process::cargo(workspace);
     cargo.args(["run", "--quiet", "--package", "weir-testkit", "--bin", "weir-demo", "--", "--weir"]).arg(binary(workspace));
     cargo.args(["--examples", "examples", "--policy", "target/guests/konnect-env.wasm", "--other", other]);
+    cargo.args(["--broken", "target/guests/hostile-trap.wasm"]);
     if args.keep {
         cargo.arg("--keep");
     }

@@ -34,6 +34,7 @@ fn it_says_what_loads_and_what_does_not() {
                 "handler.lua": "local util = require 'kong.plugins.multi.lib.util'\nreturn { PRIORITY = util.one + 1, VERSION = '0.1.0' }",
                 "schema.lua": "return { name = 'multi', fields = {} }",
                 "util": "return { one = 1 }",
+                "folder": "return { two = 2 }",
                 "wrong": "return require 'kong.plugins.multi.absent'",
             }),
         ),
@@ -47,6 +48,7 @@ fn it_says_what_loads_and_what_does_not() {
                 { "key": "handler.lua", "path": "handler.lua" },
                 { "key": "schema.lua", "path": "schema.lua" },
                 { "key": "util", "path": "lib/util.lua" },
+                { "key": "folder", "path": "lib/init.lua" },
                 { "key": "wrong", "path": "lib/wrong.lua" },
             ]),
         ),
@@ -59,12 +61,12 @@ fn it_says_what_loads_and_what_does_not() {
     let root = tempfile::tempdir().unwrap();
     materialise(&deployment, &maps, root.path()).unwrap();
 
-    let env = [("KONG_PLUGINS", "bundled, simple,multi,broken,absent"), ("KONG_LUA_PACKAGE_PATH", "/opt/?.lua;;")];
+    let env = [("KONG_PLUGINS", "bundled, simple,multi,broken,absent"), ("KONG_LUA_PACKAGE_PATH", "/opt/?.lua;/opt/?/init.lua;;")];
     let env: BTreeMap<String, String> = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let begin = std::time::Instant::now();
     let proxy = LuaProxy::start(&env, root.path()).unwrap();
     println!("started in {:?}", begin.elapsed());
-    let asked = ["kong.plugins.multi.lib.util", "kong.plugins.multi.lib.wrong"];
+    let asked = ["kong.plugins.multi.lib.util", "kong.plugins.multi.lib.wrong", "kong.plugins.multi.lib"];
     let answer = proxy.load_with(&asked).unwrap();
 
     let plugins = &answer["plugins"];
@@ -76,7 +78,7 @@ fn it_says_what_loads_and_what_does_not() {
     assert_eq!(std::path::Path::new(file), root.path().canonicalize().unwrap().join("opt/kong/plugins/simple/handler.lua"));
     assert_eq!((&plugins["multi"]["handler"]["ok"], &plugins["multi"]["handler"]["PRIORITY"]), (&json!(true), &json!(2)));
     let modules = &answer["modules"];
-    assert_eq!(modules[asked[0]]["ok"], true);
+    assert_eq!((&modules[asked[0]]["ok"], &modules[asked[2]]["ok"]), (&json!(true), &json!(true)), "{answer:#}");
     assert!(modules[asked[1]]["error"].as_str().unwrap().contains("module 'kong.plugins.multi.absent' not found"), "{answer:#}");
 
     let broken = &plugins["broken"];

@@ -35,13 +35,14 @@ pub(super) async fn check(session: &Session<'_>, response: Response, asked: &Ask
     let kind = content_type(response.headers()).to_owned();
     // The status is what counts; a body that cannot be read must not hide it.
     let body = session.transport.body(response, MAX_BODY, "an error", false).await.unwrap_or_default();
-    let said = session.credentials.scrub(&said(&body, &kind));
+    let Said { code, text } = said(&body, &kind);
+    let said = session.credentials.scrub(&text);
     let place = session.reference.place();
     Err(match (status.as_u16(), asked.missing) {
         (401, _) => Error::Unauthorized { at, place, sent: asked.sent, said },
-        (403, _) => Error::Denied { at, place, sent: asked.sent, said },
+        (403, _) => Error::Denied { at, place, sent: asked.sent, right: session.scope.right(), said },
         (404, Some(missing)) => Error::NotFound { what: missing.to_owned(), said },
-        (status, _) => Error::Status { at, status, what: asked.what.to_owned(), said, retry_after },
+        (status, _) => Error::Status { at, status, what: asked.what.to_owned(), code, said, retry_after },
     })
 }
 
@@ -72,27 +73,38 @@ struct Loose {
     error: Option<String>,
 }
 
-/// The registry's own words. Registries differ in how they write errors, and proxies write pages.
-fn said(body: &[u8], kind: &str) -> String {
+/// The registry's own words.
+struct Said {
+    /// Of the specification, such as `MANIFEST_INVALID`; empty where there is none.
+    code: String,
+    text: String,
+}
+
+/// Registries differ in how they write errors, and proxies write pages.
+fn said(body: &[u8], kind: &str) -> Said {
+    let mut said = Said { code: String::new(), text: String::new() };
     if let Ok(Envelope { errors }) = serde_json::from_slice(body) {
         let first = errors.into_iter().find_map(|fault| match fault {
-            Fault::Object { code, message } => message.filter(|text| !text.is_empty()).or(code),
+            Fault::Object { code, message } => {
+                said.code = text::said(&code.clone().unwrap_or_default());
+                message.filter(|text| !text.is_empty()).or(code)
+            }
             Fault::Text(text) => Some(text),
         });
         if let Some(first) = first {
-            return text::said(&first);
+            said.text = text::said(&first);
+            return said;
         }
     }
     if let Ok(Loose { message, error }) = serde_json::from_slice(body) {
-        return text::said(&message.or(error).unwrap_or_default());
+        said.text = text::said(&message.or(error).unwrap_or_default());
+        return said;
     }
     let plain = kind.starts_with("text/plain") || kind.is_empty();
-    let page = body.trim_ascii_start().starts_with(b"<");
-    if page {
-        "an HTML page".to_owned()
+    if body.trim_ascii_start().starts_with(b"<") {
+        "an HTML page".clone_into(&mut said.text);
     } else if plain {
-        text::said(&String::from_utf8_lossy(body))
-    } else {
-        String::new()
+        said.text = text::said(&String::from_utf8_lossy(body));
     }
+    said
 }

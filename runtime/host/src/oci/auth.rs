@@ -16,7 +16,7 @@ use reqwest::{
 use serde::Deserialize;
 
 use super::{
-    Credentials, Error, Reference,
+    Credentials, Error, Reference, Watch,
     answer::{self, Asked},
     http::{Request, Transport, place},
     text,
@@ -31,8 +31,32 @@ const SHORTEST: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(300);
 const JSON: &str = "application/json";
 
-/// Registry, repository and identity of the credentials.
-type Key = (String, String, String);
+/// Registry, repository, identity of the credentials, and what for.
+type Key = (String, String, String, Scope);
+
+/// What a token is asked for. Whoever only reads asks for no more, since an account that may only read is refused the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    Pull,
+    Push,
+}
+
+impl Scope {
+    fn actions(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        }
+    }
+
+    /// The right that is missing when access is denied.
+    pub(super) fn right(self) -> &'static str {
+        match self {
+            Self::Pull => "read",
+            Self::Push => "write",
+        }
+    }
+}
 
 /// What a registry is shown, by key.
 #[derive(Default)]
@@ -56,11 +80,13 @@ pub(super) struct Session<'a> {
     pub(super) tokens: &'a Tokens,
     pub(super) reference: &'a Reference,
     pub(super) credentials: &'a Credentials,
+    pub(super) scope: Scope,
+    pub(super) watch: Option<&'a dyn Watch>,
 }
 
 impl Session<'_> {
     fn key(&self) -> Key {
-        (self.reference.registry().to_owned(), self.reference.repository().to_owned(), self.credentials.identity())
+        (self.reference.registry().to_owned(), self.reference.repository().to_owned(), self.credentials.identity(), self.scope)
     }
 
     /// The header for requests to the registry; `None` when it asks for nothing. The first request asks the registry what it
@@ -139,7 +165,7 @@ impl Session<'_> {
     }
 
     fn token_request<'a>(&self, mut url: Url, service: Option<&str>, basic: Option<&'a HeaderValue>) -> Request<'a> {
-        let scope = format!("repository:{}:pull", self.reference.repository());
+        let scope = format!("repository:{}:{}", self.reference.repository(), self.scope.actions());
         if let Credentials::IdentityToken { token } = self.credentials {
             // The encoder of URLs is the encoder of forms.
             let mut form = url.clone();
@@ -151,7 +177,7 @@ impl Session<'_> {
                 .append_pair("scope", &scope)
                 .append_pair("refresh_token", token.expose());
             let form = form.query().map(ToOwned::to_owned);
-            return Request { method: Method::POST, url, accept: JSON, authorization: None, form };
+            return Request { form, ..Request::new(Method::POST, url, JSON) };
         }
         if let Some(service) = service {
             url.query_pairs_mut().append_pair("service", service);

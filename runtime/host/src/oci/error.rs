@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{dial::Refused, manifest, text, unpack};
+use super::{CredentialsError, ReferenceError, component, dial::Refused, manifest, text, unpack};
 
 /// Why a pull fails.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub enum Error {
         said: String,
     },
     /// 403.
-    #[error("{at} denies access to {place} {}{}; grant the account read access", if *.sent { "to these credentials" } else { "without credentials" }, quoted(.said))]
+    #[error("{at} denies access to {place} {}{}; grant the account {right} access", if *.sent { "to these credentials" } else { "without credentials" }, quoted(.said))]
     Denied {
         /// Host that said so.
         at: String,
@@ -59,6 +59,8 @@ pub enum Error {
         place: String,
         /// Whether credentials were sent.
         sent: bool,
+        /// What is missing: read or write.
+        right: &'static str,
         /// Its own words.
         said: String,
     },
@@ -79,6 +81,8 @@ pub enum Error {
         status: u16,
         /// What was asked for.
         what: String,
+        /// Its code of the specification, such as `MANIFEST_INVALID`; empty where it gives none.
+        code: String,
         /// Its own words.
         said: String,
         /// How long it asks to wait.
@@ -182,6 +186,48 @@ pub enum Error {
         /// Why.
         source: Box<unpack::Error>,
     },
+    /// There is no component in it.
+    #[error("{reference}: {source}")]
+    Component {
+        /// Reference.
+        reference: String,
+        /// Why.
+        source: Box<component::Error>,
+    },
+    /// More tags than anybody wants to choose from.
+    #[error("{place} has more tags than are read ({most}, or 4 MiB of them); name a tag or a digest, or delete old tags")]
+    ManyTags {
+        /// Registry and repository.
+        place: String,
+        /// How many are read.
+        most: usize,
+    },
+    /// A mirror that cannot hold the repository.
+    #[error("mirror {mirror} cannot stand for {place}: {source}; give the mirror a path")]
+    Mirror {
+        /// The mirror.
+        mirror: String,
+        /// Registry and repository.
+        place: String,
+        /// Why.
+        source: ReferenceError,
+    },
+    /// Credentials for a mirror that cannot be read.
+    #[error("mirror {place}: {source}")]
+    MirrorCredentials {
+        /// The mirror.
+        place: String,
+        /// Why.
+        source: CredentialsError,
+    },
+    /// No place had it.
+    #[error("{last}; before that {}", .mirrors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Everywhere {
+        /// What the mirrors said, in order.
+        mirrors: Vec<Error>,
+        /// What the last place said: the registry itself, unless only mirrors may be asked.
+        last: Box<Error>,
+    },
     /// A decoder gave up on hostile content.
     #[error("{reference}, layer {number}: its decoder failed; push it again, uncompressed or with gzip")]
     Decoder {
@@ -215,6 +261,42 @@ impl Error {
             | Self::TooShort { .. }
             | Self::Manifest { .. }
             | Self::Layer { .. }
+            | Self::Component { .. }
+            | Self::ManyTags { .. }
+            | Self::Mirror { .. }
+            | Self::MirrorCredentials { .. }
+            | Self::Decoder { .. } => false,
+            Self::Everywhere { mirrors, last } => last.transient() || mirrors.iter().any(Self::transient),
+        }
+    }
+
+    /// Whether another place may have an answer: not when the content itself is wrong.
+    pub(super) fn elsewhere(&self) -> bool {
+        match self {
+            Self::Dial(_)
+            | Self::Downgrade { .. }
+            | Self::Redirect { .. }
+            | Self::Unauthorized { .. }
+            | Self::Denied { .. }
+            | Self::NotFound { .. }
+            | Self::Status { .. }
+            | Self::Network { .. }
+            | Self::Tls { .. }
+            | Self::Timeout { .. }
+            | Self::NotRegistry { .. }
+            | Self::Challenge { .. }
+            | Self::WrongKind { .. }
+            | Self::Digest { .. }
+            | Self::TooLarge { .. }
+            | Self::TooShort { .. }
+            | Self::Mirror { .. }
+            | Self::MirrorCredentials { .. } => true,
+            Self::NotAllowed { .. }
+            | Self::Manifest { .. }
+            | Self::Layer { .. }
+            | Self::Component { .. }
+            | Self::ManyTags { .. }
+            | Self::Everywhere { .. }
             | Self::Decoder { .. } => false,
         }
     }
@@ -222,7 +304,33 @@ impl Error {
     /// How long the registry asks to wait, if it does.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            Self::Everywhere { last, .. } => last.retry_after(),
+            Self::NotAllowed { .. }
+            | Self::Dial(_)
+            | Self::Downgrade { .. }
+            | Self::Redirect { .. }
+            | Self::Unauthorized { .. }
+            | Self::Denied { .. }
+            | Self::NotFound { .. }
+            | Self::Network { .. }
+            | Self::Tls { .. }
+            | Self::Timeout { .. }
+            | Self::NotRegistry { .. }
+            | Self::Challenge { .. }
+            | Self::WrongKind { .. }
+            | Self::Digest { .. }
+            | Self::TooLarge { .. }
+            | Self::TooShort { .. }
+            | Self::Manifest { .. }
+            | Self::Layer { .. }
+            | Self::Component { .. }
+            | Self::ManyTags { .. }
+            | Self::Mirror { .. }
+            | Self::MirrorCredentials { .. }
+            | Self::Decoder { .. } => None,
+        }
     }
 }
 

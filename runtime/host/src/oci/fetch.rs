@@ -9,7 +9,7 @@ use super::{
     answer::{self, Asked},
     auth::Session,
     digest,
-    http::{Request, content_type, place},
+    http::{Request, content_type, place, same_origin},
     manifest::{self, Descriptor},
 };
 
@@ -24,20 +24,25 @@ pub(super) struct Fetched {
 }
 
 impl Session<'_> {
-    fn url(&self, kind: &str, version: &str) -> Result<Url, Error> {
+    pub(super) fn url(&self, kind: &str, version: &str) -> Result<Url, Error> {
         let mut url = self.transport.base(self.reference.api())?;
         url.set_path(&format!("/v2/{}/{kind}/{version}", self.reference.repository()));
         Ok(url)
     }
 
     /// Asks the registry, with a new token if the old one is refused.
-    async fn ask(&self, method: &Method, url: &Url, accept: &'static str, what: &str, missing: &str) -> Result<Response, Error> {
-        let mut authorization = self.authorization().await?;
-        let mut again = true;
+    pub(super) async fn ask(&self, method: &Method, url: &Url, accept: &'static str, what: &str, missing: &str) -> Result<Response, Error> {
+        self.exchange(&Request::new(method.clone(), url.clone(), accept), what, missing).await
+    }
+
+    /// As [`ask`](Self::ask), for requests that bring something. Places that a registry sends us to are shown no credentials, unless
+    /// they are the registry itself.
+    pub(super) async fn exchange(&self, request: &Request<'_>, what: &str, missing: &str) -> Result<Response, Error> {
+        let mut again = same_origin(&request.url, &self.transport.base(self.reference.api())?);
+        let mut authorization = if again { self.authorization().await? } else { None };
         loop {
-            let request = Request { method: method.clone(), url: url.clone(), accept, authorization: authorization.as_ref(), form: None };
-            let response = self.transport.send(request).await?;
-            if response.status().as_u16() == 401 && again && response.url().host() == url.host() {
+            let response = self.transport.send(Request { authorization: authorization.as_ref(), ..request.clone() }).await?;
+            if response.status().as_u16() == 401 && again && same_origin(response.url(), &request.url) {
                 again = false;
                 authorization = self.answer(&response).await?;
                 continue;
@@ -85,7 +90,8 @@ impl Session<'_> {
         let announced = response.content_length();
         length(&what, layer.size, announced.unwrap_or(layer.size))?;
         let at = place(response.url());
-        let bytes = self.transport.body(response, layer.size, &what, true).await?;
+        let moved = |done| self.moved(&what, done, layer.size);
+        let bytes = self.transport.read(response, layer.size, &what, true, &moved).await?;
         if announced.is_none() && (bytes.len() as u64) < layer.size {
             // Without a length, the end of the connection is the end of the answer.
             return Err(Error::Network { at, problem: format!("{what} ends after {} of {} bytes", bytes.len(), layer.size) });

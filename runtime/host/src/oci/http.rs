@@ -1,10 +1,13 @@
 //! Requests: every hop is checked, every body is capped.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use reqwest::{
-    Client, Method, NoProxy, Proxy, Response, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION},
+    Certificate, Client, Method, NoProxy, Proxy, Response, Url,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION},
     redirect::Policy,
 };
 
@@ -22,13 +25,22 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The HTTP client and what it may do.
 pub(super) struct Transport {
     client: Client,
+    /// For requests that bring something; most processes never need it.
+    sender: OnceLock<Client>,
     guard: Arc<Guard>,
     registries: Arc<Registries>,
-    /// Neither the system nor the settings have CAs.
-    rootless: bool,
+    roots: Roots,
+}
+
+/// Who is trusted.
+struct Roots {
+    given: Vec<Certificate>,
+    /// The system has no CAs.
+    only_given: bool,
 }
 
 /// One request.
+#[derive(Clone)]
 pub(super) struct Request<'a> {
     pub(super) method: Method,
     pub(super) url: Url,
@@ -36,26 +48,51 @@ pub(super) struct Request<'a> {
     pub(super) authorization: Option<&'a HeaderValue>,
     /// Fields of a form, encoded. They are secret.
     pub(super) form: Option<String>,
+    pub(super) content: Option<Content<'a>>,
+}
+
+/// What is sent to be stored.
+#[derive(Clone, Copy)]
+pub(super) struct Content<'a> {
+    pub(super) media_type: &'a str,
+    pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Request<'a> {
+    pub(super) fn new(method: Method, url: Url, accept: &'static str) -> Self {
+        Self { method, url, accept, authorization: None, form: None, content: None }
+    }
+
     pub(super) fn get(url: Url, accept: &'static str, authorization: Option<&'a HeaderValue>) -> Self {
-        Self { method: Method::GET, url, accept, authorization, form: None }
+        Self { authorization, ..Self::new(Method::GET, url, accept) }
     }
 }
 
 impl Transport {
-    pub(super) fn new(registries: Arc<Registries>) -> Result<Self, PullerError> {
+    /// With `ca` trusted beside the CAs of all registries.
+    pub(super) fn new(registries: Arc<Registries>, ca: Option<&[u8]>) -> Result<Self, PullerError> {
         let guard = Arc::new(Guard::new(&registries.dial, &registries.proxies).map_err(PullerError::Listed)?);
-        let (client, rootless) = match build(&registries, &guard, false) {
-            Ok(client) => (client, false),
+        let mut roots = Roots { given: authorities(&registries, ca)?, only_given: false };
+        let read = Some(registries.timeouts.read);
+        let client = match build(&registries, &guard, &roots, read) {
             // An image without CAs must still serve registries in plain HTTP, and fail per registry otherwise.
-            Err(PullerError::Client(_)) => (build(&registries, &guard, true)?, registries.ca_bundles.is_empty()),
-            Err(error @ (PullerError::Ca { .. } | PullerError::Proxy(_) | PullerError::Listed(_) | PullerError::UserAgent)) => {
-                return Err(error);
+            Err(PullerError::Client(_)) => {
+                roots.only_given = true;
+                build(&registries, &guard, &roots, read)?
             }
+            done => done?,
         };
-        Ok(Self { client, guard, registries, rootless })
+        Ok(Self { client, sender: OnceLock::new(), guard, registries, roots })
+    }
+
+    /// The wait for an answer begins when sending begins, and content may take long to send: only the call as a whole has a limit then.
+    fn sender(&self, url: &Url) -> Result<&Client, Error> {
+        if let Some(sender) = self.sender.get() {
+            return Ok(sender);
+        }
+        let sender = build(&self.registries, &self.guard, &self.roots, None)
+            .map_err(|error| Error::Network { at: place(url), problem: error.to_string() })?;
+        Ok(self.sender.get_or_init(|| sender))
     }
 
     /// Where the API of `authority` is.
@@ -78,10 +115,14 @@ impl Transport {
             if request.form.is_some() {
                 return Err(Error::Redirect { place: from, problem: "a request that carries credentials" });
             }
+            // Other redirects turn what is sent into a GET.
+            if request.content.is_some() && !matches!(response.status().as_u16(), 307 | 308) {
+                return Err(Error::Redirect { place: from, problem: "a push to where nothing can be pushed" });
+            }
             let next = next.to_str().ok().and_then(|next| request.url.join(next).ok());
             let next = next.ok_or_else(|| Error::Redirect { place: from.clone(), problem: "to something that is no URL" })?;
             self.downgrade(&from, &next)?;
-            if origin(&next) != origin(&request.url) {
+            if !same_origin(&next, &request.url) {
                 request.authorization = None;
             }
             request.url = next;
@@ -101,18 +142,35 @@ impl Transport {
 
     async fn hop(&self, request: &Request<'_>) -> Result<Response, Error> {
         self.guard.url(&request.url)?;
-        let mut builder = self.client.request(request.method.clone(), request.url.clone()).header(ACCEPT, request.accept);
+        let client = if request.content.is_some() { self.sender(&request.url)? } else { &self.client };
+        let mut builder = client.request(request.method.clone(), request.url.clone()).header(ACCEPT, request.accept);
         if let Some(authorization) = request.authorization {
             builder = builder.header(AUTHORIZATION, authorization);
         }
         if let Some(form) = &request.form {
             builder = builder.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form.clone());
         }
+        if let Some(Content { media_type, bytes }) = request.content {
+            // Said even where it is zero: some registries want it of every POST.
+            builder = builder.header(CONTENT_TYPE, media_type).header(CONTENT_LENGTH, bytes.len()).body(bytes.to_vec());
+        }
         builder.send().await.map_err(|error| self.failed(&request.url, error))
     }
 
     /// The body, at most `most` bytes. `declared` says that the manifest, not the operator, set that limit.
-    pub(super) async fn body(&self, mut response: Response, most: u64, what: &str, declared: bool) -> Result<Vec<u8>, Error> {
+    pub(super) async fn body(&self, response: Response, most: u64, what: &str, declared: bool) -> Result<Vec<u8>, Error> {
+        self.read(response, most, what, declared, &|_| {}).await
+    }
+
+    /// As [`body`](Self::body); `moved` is told how many bytes there are.
+    pub(super) async fn read(
+        &self,
+        mut response: Response,
+        most: u64,
+        what: &str,
+        declared: bool,
+        moved: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<u8>, Error> {
         let too_large = || Error::TooLarge { what: what.to_owned(), most, declared };
         if response.content_length().is_some_and(|length| length > most) {
             return Err(too_large());
@@ -125,6 +183,7 @@ impl Transport {
                 return Err(too_large());
             }
             body.extend_from_slice(&chunk);
+            moved(body.len() as u64);
         }
         Ok(body)
     }
@@ -144,7 +203,7 @@ impl Transport {
         }
         let problem = text::said(&causes().last().map(ToString::to_string).unwrap_or_default());
         match causes().find_map(tls) {
-            Some(_) if self.rootless => {
+            Some(_) if self.roots.only_given && self.roots.given.is_empty() => {
                 Error::Tls { at, problem, cure: "there are no CA certificates on this system: install ca-certificates or give a CA bundle" }
             }
             Some(rustls::Error::InvalidCertificate(_)) => {
@@ -166,7 +225,26 @@ fn tls<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::E
     std::iter::successors(Some(error), |error| inside(*error)).find_map(|error| error.downcast_ref())
 }
 
-fn build(registries: &Registries, guard: &Arc<Guard>, only_given: bool) -> Result<Client, PullerError> {
+/// The CAs of all registries, and of `own` as bundle 0.
+fn authorities(registries: &Registries, own: Option<&[u8]>) -> Result<Vec<Certificate>, PullerError> {
+    let all = registries.ca_bundles.iter().enumerate().map(|(index, bundle)| (index + 1, bundle.as_slice()));
+    let mut authorities = Vec::new();
+    for (number, bundle) in all.chain(own.map(|bundle| (0, bundle))) {
+        let mut found = certificates(bundle);
+        if found.is_empty() {
+            return Err(PullerError::Ca { number });
+        }
+        authorities.append(&mut found);
+    }
+    Ok(authorities)
+}
+
+/// The certificates of a PEM bundle; none if it is not one.
+pub(super) fn certificates(bundle: &[u8]) -> Vec<Certificate> {
+    Certificate::from_pem_bundle(bundle).unwrap_or_default()
+}
+
+fn build(registries: &Registries, guard: &Arc<Guard>, roots: &Roots, read: Option<Duration>) -> Result<Client, PullerError> {
     let user_agent = HeaderValue::from_str(&registries.user_agent).map_err(|_| PullerError::UserAgent)?;
     // `no_proxy` switches off what the client would read from the environment by itself.
     let mut builder = Client::builder()
@@ -176,9 +254,11 @@ fn build(registries: &Registries, guard: &Arc<Guard>, only_given: bool) -> Resul
         .user_agent(user_agent)
         .dns_resolver(Resolver(guard.clone()))
         .connect_timeout(registries.timeouts.connect)
-        .read_timeout(registries.timeouts.read)
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(2);
+    if let Some(read) = read {
+        builder = builder.read_timeout(read);
+    }
     let no_proxy = || registries.proxies.no_proxy.as_deref().and_then(NoProxy::from_string);
     if let Some(proxy) = &registries.proxies.https {
         builder = builder.proxy(Proxy::https(proxy).map_err(|_| PullerError::Proxy("HTTPS"))?.no_proxy(no_proxy()));
@@ -186,15 +266,8 @@ fn build(registries: &Registries, guard: &Arc<Guard>, only_given: bool) -> Resul
     if let Some(proxy) = &registries.proxies.http {
         builder = builder.proxy(Proxy::http(proxy).map_err(|_| PullerError::Proxy("HTTP"))?.no_proxy(no_proxy()));
     }
-    let mut authorities = Vec::new();
-    for (index, bundle) in registries.ca_bundles.iter().enumerate() {
-        let certificates = reqwest::Certificate::from_pem_bundle(bundle).unwrap_or_default();
-        if certificates.is_empty() {
-            return Err(PullerError::Ca { number: index + 1 });
-        }
-        authorities.extend(certificates);
-    }
-    builder = if only_given { builder.tls_certs_only(authorities) } else { builder.tls_certs_merge(authorities) };
+    let given = roots.given.iter().cloned();
+    builder = if roots.only_given { builder.tls_certs_only(given) } else { builder.tls_certs_merge(given) };
     builder.build().map_err(|error| PullerError::Client(text::said(&format!("{error:?}"))))
 }
 
@@ -203,8 +276,10 @@ fn redirect(response: &Response) -> Option<HeaderValue> {
     response.headers().get(LOCATION).filter(|_| follow).cloned()
 }
 
-fn origin(url: &Url) -> (&str, Option<&str>, Option<u16>) {
-    (url.scheme(), url.host_str(), url.port_or_known_default())
+/// Whether what is for one URL may be shown to the other.
+pub(super) fn same_origin(one: &Url, other: &Url) -> bool {
+    let origin = |url: &Url| (url.scheme().to_owned(), url.host_str().map(ToOwned::to_owned), url.port_or_known_default());
+    origin(one) == origin(other)
 }
 
 fn authority(url: &Url) -> String {

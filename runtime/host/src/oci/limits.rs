@@ -43,6 +43,20 @@ impl Limits {
         zstd_window: 8 << 20,
     };
 
+    /// What archives around a component have beside it, bytes: headers, a licence, a read-me.
+    const BESIDE: u64 = 1 << 20;
+
+    /// For a Wasm component of at most `most` bytes.
+    pub(super) fn component(most: u64) -> Self {
+        let packed = most.saturating_add(Self::BESIDE);
+        Self { layer_bytes: packed, download_bytes: packed, unpacked_bytes: packed, file_bytes: most, ..Self::PLUGIN }
+    }
+
+    /// For the manifest of an artifact of which only one layer is fetched: how large the others are does not matter.
+    pub(super) fn one_layer(self) -> Self {
+        Self { layer_bytes: u64::MAX, download_bytes: u64::MAX, ..self }
+    }
+
     /// What one decompressed layer may have with its headers and padding, bytes. It bounds long names too, which a tar archive
     /// carries outside of its files.
     pub(super) fn stream_bytes(&self) -> u64 {

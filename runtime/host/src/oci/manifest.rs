@@ -12,8 +12,8 @@ pub(super) const ACCEPT: &str = concat!(
     "application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json, ",
     "application/vnd.oci.artifact.manifest.v1+json"
 );
-const OCI_IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
-const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+pub(super) const OCI_IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(super) const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const OCI_ARTIFACT: &str = "application/vnd.oci.artifact.manifest.v1+json";
 const DOCKER_IMAGE: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
@@ -71,6 +71,14 @@ pub enum Error {
         "the index holds different content for {0}; name one by its digest, or build a single image, since plugins do not depend on a platform"
     )]
     Platforms(String),
+    /// Several that differ, and none for WebAssembly.
+    #[error(
+        "the index holds different content for {0}, and nothing for wasm with wasip2, wasip1 or wasi; push one image (as `docker buildx build --platform wasi/wasm` does), or name one by its digest"
+    )]
+    NoWasm(String),
+    /// Several for WebAssembly.
+    #[error("the index holds several images for WebAssembly: {0}; name one by its digest, or push an index with one of them")]
+    Wasm(String),
 }
 
 /// A reference to content.
@@ -128,6 +136,8 @@ pub(super) enum Document {
 pub(super) struct Image {
     pub(super) media_type: String,
     pub(super) artifact_type: Option<String>,
+    /// Type of its config.
+    pub(super) config_type: Option<String>,
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) layers: Vec<Descriptor>,
 }
@@ -164,8 +174,8 @@ impl Document {
                 check_layers(&layers, limits)?;
                 // As OCI: an image's own type, else that of its config.
                 let config_type = raw.config.as_ref().map(|config| config.media_type.clone());
-                let artifact_type = raw.artifact_type.filter(|kind| !kind.is_empty()).or(config_type);
-                Ok(Self::Image(Image { media_type, artifact_type, annotations: raw.annotations, layers }))
+                let artifact_type = raw.artifact_type.filter(|kind| !kind.is_empty()).or_else(|| config_type.clone());
+                Ok(Self::Image(Image { media_type, artifact_type, config_type, annotations: raw.annotations, layers }))
             }
         }
     }
@@ -217,16 +227,36 @@ impl Index {
     }
 }
 
-/// The first of `images` (with their entries in the index), if all hold the same layers.
-pub(super) fn choose<T>(images: Vec<(&Descriptor, Image, T)>) -> Result<(Image, T), Error> {
+/// The systems of WebAssembly, the preferred first.
+const WASM_SYSTEMS: [&str; 3] = ["wasip2", "wasip1", "wasi"];
+
+/// The entry that is meant for WebAssembly, if one is.
+pub(super) fn wasm<'a>(entries: &[&'a Descriptor]) -> Result<Option<&'a Descriptor>, Error> {
+    for system in WASM_SYSTEMS {
+        let meant = |entry: &&&Descriptor| entry.platform.as_ref().is_some_and(|p| p.architecture == "wasm" && p.os == system);
+        let found: Vec<&Descriptor> = entries.iter().filter(meant).copied().collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok(Some(*one)),
+            several => return Err(Error::Wasm(names(several.iter().copied()))),
+        }
+    }
+    Ok(None)
+}
+
+/// The first of `images` (with their entries in the index), if all hold the same layers; else what `differ` makes of their names.
+pub(super) fn choose<T>(images: Vec<(&Descriptor, Image, T)>, differ: fn(String) -> Error) -> Result<(Image, T), Error> {
     let layers = |image: &Image| image.layers.iter().map(|layer| layer.digest.clone()).collect::<Vec<_>>();
     let mut contents = images.iter().map(|(_, image, _)| layers(image));
     let first = contents.next();
     if contents.any(|other| Some(other) != first) {
-        let names = images.iter().map(|(entry, ..)| format!("{} ({})", platform(entry), entry.digest)).collect::<Vec<_>>();
-        return Err(Error::Platforms(names.join(", ")));
+        return Err(differ(names(images.iter().map(|(entry, ..)| *entry))));
     }
     images.into_iter().next().map(|(_, image, more)| (image, more)).ok_or(Error::Empty)
+}
+
+fn names<'a>(entries: impl Iterator<Item = &'a Descriptor>) -> String {
+    entries.map(|entry| format!("{} ({})", platform(entry), entry.digest)).collect::<Vec<_>>().join(", ")
 }
 
 fn platform(entry: &Descriptor) -> String {

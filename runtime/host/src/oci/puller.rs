@@ -1,17 +1,21 @@
 //! Reference to artifact.
 
-use std::{future::Future, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{FutureExt as _, future::BoxFuture};
 
 use super::{
-    Artifact, Credentials, Error, Limits, Reference, Registries,
-    auth::{Session, Tokens},
-    digest,
-    fetch::{DIGEST, Fetched, length, same},
-    http::{Transport, content_type},
-    manifest::{self, Descriptor, Document, Image, Index},
+    Artifact, Component, Credentials, CredentialsError, Error, Limits, Reference, Registries, Watch,
+    auth::{Scope, Session, Tokens},
+    call::Call,
+    http::Transport,
     retry::Patience,
+    rules::Rules,
     text,
-    unpack::{Unpacked, Unpacker},
 };
 
 /// Settings that cannot be used.
@@ -22,6 +26,14 @@ pub enum PullerError {
     Ca {
         /// Position in the list, from 1.
         number: usize,
+    },
+    /// A rule that cannot be followed.
+    #[error("the rule for registry prefix \"{}\": {problem}", text::name(.prefix))]
+    Rule {
+        /// Its prefix.
+        prefix: String,
+        /// What is wrong, and what helps.
+        problem: String,
     },
     /// A proxy that is no URL. The URL may hold a password, so it is not told.
     #[error("the {0} proxy for registries is no URL; write http://host:port")]
@@ -46,15 +58,26 @@ pub struct Resolved {
     pub media_type: String,
 }
 
+/// Credentials for a mirror.
+type Choose = dyn Fn(&Reference) -> Result<Credentials, CredentialsError> + Send + Sync;
+
 /// Pulls artifacts. Cheap to clone; clones share connections and tokens.
+///
+/// Where a [`Rule`](super::Rule) names mirrors, they are asked first, in order, once each and for an equal share of the time; the next
+/// is asked after any failure that another place may not have, such as a network error, a status, or content that does not have its
+/// digest. The registry itself is the last, unless the rule says otherwise. Digests are verified wherever content comes from; what a
+/// tag means is whatever the place says that answers first.
 #[derive(Clone)]
 pub struct Puller {
     inner: Arc<Inner>,
+    choose: Option<Arc<Choose>>,
+    watch: Option<Arc<dyn Watch>>,
 }
 
 struct Inner {
     registries: Arc<Registries>,
     transport: Transport,
+    rules: Rules,
     tokens: Tokens,
 }
 
@@ -71,8 +94,28 @@ impl Puller {
     /// See [`PullerError`].
     pub fn new(registries: Registries) -> Result<Self, PullerError> {
         let registries = Arc::new(registries);
-        let transport = Transport::new(registries.clone())?;
-        Ok(Self { inner: Arc::new(Inner { registries, transport, tokens: Tokens::default() }) })
+        let transport = Transport::new(registries.clone(), None)?;
+        let rules = Rules::new(&registries)?;
+        Ok(Self { inner: Arc::new(Inner { registries, transport, rules, tokens: Tokens::default() }), choose: None, watch: None })
+    }
+
+    /// The same puller, which asks `choose` for the credentials of a mirror. It is given the mirror's own reference, so that
+    /// [`docker_config`](super::docker_config) can be asked; it is called for each pull, so it may read a file again.
+    ///
+    /// Without it, or where it says [`CredentialsError::NoEntry`], a mirror is shown the credentials of a call only if it is on the
+    /// host they are for; other mirrors are shown none.
+    #[must_use]
+    pub fn with_mirror_credentials(
+        &self,
+        choose: impl Fn(&Reference) -> Result<Credentials, CredentialsError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { choose: Some(Arc::new(choose)), ..self.clone() }
+    }
+
+    /// The same puller, which tells `watch` how far transfers are.
+    #[must_use]
+    pub fn watched(&self, watch: Arc<dyn Watch>) -> Self {
+        Self { watch: Some(watch), ..self.clone() }
     }
 
     /// What `reference` points to now. Costs no pull where registries count those.
@@ -80,7 +123,7 @@ impl Puller {
     /// # Errors
     /// See [`Error`]; whether it may pass by itself is [`Error::transient`].
     pub async fn resolve(&self, reference: &Reference, credentials: &Credentials) -> Result<Resolved, Error> {
-        self.within(reference, self.call(reference, credentials)?.resolve()).await
+        self.somewhere(reference, credentials, |call| call.resolve().boxed()).await
     }
 
     /// The content that `reference` points to now, within `limits`.
@@ -88,117 +131,107 @@ impl Puller {
     /// # Errors
     /// See [`Error`]; whether it may pass by itself is [`Error::transient`].
     pub async fn pull(&self, reference: &Reference, credentials: &Credentials, limits: &Limits) -> Result<Artifact, Error> {
-        self.within(reference, self.call(reference, credentials)?.pull(limits)).await
+        let limits = *limits;
+        self.somewhere(reference, credentials, |call| async move { call.pull(&limits).await }.boxed()).await
     }
 
-    fn call<'a>(&'a self, reference: &'a Reference, credentials: &'a Credentials) -> Result<Call<'a>, Error> {
-        let inner = &*self.inner;
-        if !inner.registries.permits(reference) {
-            return Err(Error::NotAllowed { place: reference.place(), allowed: inner.registries.allowed.join(", ") });
-        }
-        let session = Session { transport: &inner.transport, tokens: &inner.tokens, reference, credentials };
-        Ok(Call { session, patience: Patience::new(inner.registries.retries) })
+    /// The Wasm component that `reference` points to now, of at most `most_bytes`.
+    ///
+    /// # Errors
+    /// See [`Error`]; whether it may pass by itself is [`Error::transient`].
+    pub async fn component(&self, reference: &Reference, credentials: &Credentials, most_bytes: u64) -> Result<Component, Error> {
+        self.somewhere(reference, credentials, |call| call.component(most_bytes).boxed()).await
     }
 
-    async fn within<T>(&self, reference: &Reference, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let limit = self.inner.registries.timeouts.total;
-        let late = |_| Error::Timeout { what: format!("pulling {reference}"), limit };
-        tokio::time::timeout(limit, call).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
-    }
-}
-
-/// One call of the puller.
-struct Call<'a> {
-    session: Session<'a>,
-    patience: Patience,
-}
-
-impl Call<'_> {
-    async fn resolve(mut self) -> Result<Resolved, Error> {
-        let session = &self.session;
-        let version = session.reference.version();
-        let head = self.patience.attempt(|| session.head(version)).await?;
-        let found = head.get(DIGEST).and_then(|digest| digest.to_str().ok()).filter(|digest| digest::valid(digest));
-        let (Some(digest), false) = (found, content_type(&head).is_empty()) else {
-            let fetched = self.manifest(version, &Limits::PLUGIN).await?;
-            return Ok(Resolved { digest: fetched.digest, media_type: fetched.media_type });
-        };
-        // A registry may know the same content by another algorithm.
-        let expected = session.reference.digest().filter(|expected| expected.split(':').next() == digest.split(':').next());
-        same(&format!("{}", session.reference), expected.unwrap_or(digest), digest)?;
-        Ok(Resolved { digest: session.reference.digest().unwrap_or(digest).to_owned(), media_type: content_type(&head).to_owned() })
+    /// The tags of the repository of `reference`, in the registry's order; at most 10,000. Names that are no tags are left out.
+    ///
+    /// # Errors
+    /// See [`Error`]; more tags are [`Error::ManyTags`], never a part of them.
+    pub async fn tags(&self, reference: &Reference, credentials: &Credentials) -> Result<Vec<String>, Error> {
+        self.somewhere(reference, credentials, |call| call.tags().boxed()).await
     }
 
-    async fn pull(mut self, limits: &Limits) -> Result<Artifact, Error> {
-        let first = self.manifest(self.session.reference.version(), limits).await?;
-        let (image, digest, index_digest) = match self.parse(&first, limits)? {
-            Document::Image(image) => (image, first.digest, None),
-            Document::Index(index) => {
-                let (image, digest) = self.choose(&index, limits).await?;
-                (image, digest, Some(first.digest))
+    /// Does `ask` at one place after the other, until one has an answer that no other place can better.
+    pub(super) async fn somewhere<T>(
+        &self,
+        asked: &Reference,
+        credentials: &Credentials,
+        ask: impl for<'c> Fn(Call<'c>) -> BoxFuture<'c, Result<T, Error>> + Send + Sync,
+    ) -> Result<T, Error> {
+        let registries = self.permitted(asked)?;
+        let start = Instant::now();
+        let mut places = self.inner.rules.places(asked);
+        let share = registries.timeouts.total / u32::try_from(places.len()).unwrap_or(u32::MAX).max(1);
+        let last = places.pop().unwrap_or_else(|| Ok(asked.clone()));
+        let mut mirrors = Vec::new();
+        for place in places {
+            match self.at(place, asked, credentials, share, true, &ask).await {
+                Err(error) if error.elsewhere() => {
+                    tracing::warn!(target: "weir::host", %error, reference = %asked, "a mirror is of no use, the next place is asked");
+                    mirrors.push(error);
+                }
+                done => return done,
             }
-        };
-        let (files, mut notes) = self.files(&image, limits).await?;
-        if !self.session.credentials.is_anonymous() && self.session.authorization().await?.is_none() {
-            notes.push(format!("{} asked for no credentials, so those given were not used", self.session.reference.registry()));
         }
-        Ok(Artifact {
-            reference: self.session.reference.to_string(),
-            digest,
-            index_digest,
-            media_type: image.media_type,
-            artifact_type: image.artifact_type,
-            annotations: image.annotations,
-            files,
-            notes,
-        })
+        let left = registries.timeouts.total.saturating_sub(start.elapsed());
+        let done = self.at(last, asked, credentials, left, false, &ask).await;
+        done.map_err(|last| if mirrors.is_empty() { last } else { Error::Everywhere { mirrors, last: Box::new(last) } })
     }
 
-    async fn manifest(&mut self, version: &str, limits: &Limits) -> Result<Fetched, Error> {
-        let session = &self.session;
-        self.patience.attempt(|| session.manifest(version, limits.manifest_bytes)).await
+    /// Does `ask` at one place. One that has a `successor` is not asked again and again.
+    async fn at<T>(
+        &self,
+        place: Result<Reference, Error>,
+        asked: &Reference,
+        credentials: &Credentials,
+        limit: Duration,
+        successor: bool,
+        ask: &impl for<'c> Fn(Call<'c>) -> BoxFuture<'c, Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let (inner, place) = (&*self.inner, place?);
+        let credentials = self.credentials(&place, asked, credentials)?;
+        let session = self.session(&place, &credentials, Scope::Pull);
+        let patience = if successor { Patience::none() } else { Patience::new(inner.registries.retries) };
+        let late = |_| Error::Timeout { what: format!("pulling {place}"), limit };
+        tokio::time::timeout(limit, ask(Call { asked, session, patience })).await.unwrap_or_else(|elapsed| Err(late(elapsed)))
     }
 
-    fn parse(&self, fetched: &Fetched, limits: &Limits) -> Result<Document, Error> {
-        Document::parse(&fetched.bytes, Some(&fetched.media_type), limits).map_err(|e| self.useless(e))
+    /// A call at the registry itself, whatever mirrors there are, and how long it may take.
+    pub(super) fn direct<'a>(
+        &'a self,
+        reference: &'a Reference,
+        credentials: &'a Credentials,
+        scope: Scope,
+    ) -> Result<(Call<'a>, Duration), Error> {
+        let registries = self.permitted(reference)?;
+        let session = self.session(reference, credentials, scope);
+        Ok((Call { asked: reference, session, patience: Patience::new(registries.retries) }, registries.timeouts.total))
     }
 
-    fn useless(&self, source: manifest::Error) -> Error {
-        Error::Manifest { reference: self.session.reference.to_string(), source: Box::new(source) }
-    }
-
-    async fn choose(&mut self, index: &Index, limits: &Limits) -> Result<(Image, String), Error> {
-        let candidates = index.candidates().map_err(|e| self.useless(e))?;
-        let mut images = Vec::new();
-        for entry in candidates {
-            let fetched = self.manifest(&entry.digest, limits).await?;
-            length(&format!("manifest {}", entry.digest), entry.size, fetched.bytes.len() as u64)?;
-            let image = self.parse(&fetched, limits).and_then(|document| manifest::image(document).map_err(|e| self.useless(e)))?;
-            images.push((entry, image, fetched.digest));
+    fn permitted(&self, reference: &Reference) -> Result<&Registries, Error> {
+        let registries = &self.inner.registries;
+        if registries.permits(reference) {
+            return Ok(registries);
         }
-        manifest::choose(images).map_err(|e| self.useless(e))
+        Err(Error::NotAllowed { place: reference.place(), allowed: registries.allowed.join(", ") })
     }
 
-    /// One layer at a time, so that no more than one is in memory.
-    async fn files(&mut self, image: &Image, limits: &Limits) -> Result<Unpacked, Error> {
-        let mut unpacker = Unpacker::new(limits);
-        for (index, layer) in image.layers.iter().enumerate() {
-            let session = &self.session;
-            let bytes = self.patience.attempt(|| session.blob(layer)).await?;
-            unpacker = self.unpack(unpacker, index + 1, layer, bytes).await?;
+    fn session<'a>(&'a self, place: &'a Reference, credentials: &'a Credentials, scope: Scope) -> Session<'a> {
+        let inner = &*self.inner;
+        let transport = inner.rules.transport(place).unwrap_or(&inner.transport);
+        Session { transport, tokens: &inner.tokens, reference: place, credentials, scope, watch: self.watch.as_deref() }
+    }
+
+    /// What a place is shown.
+    fn credentials<'c>(&self, place: &Reference, asked: &Reference, given: &'c Credentials) -> Result<Cow<'c, Credentials>, Error> {
+        if place == asked {
+            return Ok(Cow::Borrowed(given));
         }
-        Ok(unpacker.finish())
-    }
-
-    /// Decompression is work for a processor, not for the threads that wait for networks.
-    async fn unpack(&self, mut unpacker: Unpacker, number: usize, layer: &Descriptor, bytes: Vec<u8>) -> Result<Unpacker, Error> {
-        let Descriptor { media_type, annotations, .. } = layer.clone();
-        let done = tokio::task::spawn_blocking(move || unpacker.layer(number, &media_type, &annotations, &bytes).map(|()| unpacker)).await;
-        let reference = || self.session.reference.to_string();
-        match done {
-            Ok(done) => done.map_err(|source| Error::Layer { reference: reference(), number, source: Box::new(source) }),
-            // A panic of a decoder ends here.
-            Err(_) => Err(Error::Decoder { reference: reference(), number }),
+        match self.choose.as_ref().map(|choose| choose(place)) {
+            Some(Ok(own)) => Ok(Cow::Owned(own)),
+            Some(Err(CredentialsError::NoEntry { .. })) | None if place.registry() == asked.registry() => Ok(Cow::Borrowed(given)),
+            Some(Err(CredentialsError::NoEntry { .. })) | None => Ok(Cow::Owned(Credentials::Anonymous)),
+            Some(Err(source)) => Err(Error::MirrorCredentials { place: place.place(), source }),
         }
     }
 }

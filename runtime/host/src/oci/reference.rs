@@ -125,8 +125,28 @@ impl Reference {
         Err(ReferenceError { text: self.to_string(), problem: ReferenceProblem::Digest(digest.to_owned()) })
     }
 
+    /// The same repository under another tag, without a digest.
+    ///
+    /// # Errors
+    /// When `tag` is none.
+    pub fn with_tag(&self, tag: &str) -> Result<Self, ReferenceError> {
+        Self::parse(&format!("{}:{tag}", self.place()))
+    }
+
+    /// The same version at `location`, which stands for `prefix` of this one. Both come from [`prefix`].
+    pub(super) fn moved(&self, prefix: &str, location: &str) -> Result<Self, ReferenceError> {
+        let place = self.place();
+        let text = format!("{location}{}", below(&place, prefix).unwrap_or_default());
+        let moved = text.split_once('/').ok_or(ReferenceProblem::NoRepository).and_then(|(registry, repository)| {
+            check_repository(repository)?;
+            Ok(Self { registry: registry.to_owned(), repository: repository.to_owned(), ..self.clone() })
+        });
+        moved.map_err(|problem| ReferenceError { text, problem })
+    }
+
     /// Registry and repository: what prefixes and credentials are matched with.
-    pub(super) fn place(&self) -> String {
+    #[must_use]
+    pub fn place(&self) -> String {
         format!("{}/{}", self.registry, self.repository)
     }
 
@@ -165,6 +185,40 @@ pub(super) fn canonical_host(host: &str) -> String {
     if DOCKER_ALIASES.contains(&host.as_str()) { DOCKER.to_owned() } else { host }
 }
 
+/// What `place` has after `prefix`, if it is below or at it.
+pub(super) fn below<'p>(place: &'p str, prefix: &str) -> Option<&'p str> {
+    place.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A registry, or a registry and the beginning of repositories, in its canonical form.
+pub(super) fn prefix(text: &str) -> Result<String, ReferenceProblem> {
+    plain(text)?;
+    let text = text.trim_end_matches('/');
+    let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
+    if !names_registry(host) {
+        return Err(ReferenceProblem::Registry(host.to_owned()));
+    }
+    let registry = checked_registry(host)?;
+    let Some(path) = path else { return Ok(registry) };
+    check_repository(path)?;
+    Ok(format!("{registry}/{path}"))
+}
+
+/// Whether the first part of a reference is a registry, or of a repository of Docker Hub.
+fn names_registry(first: &str) -> bool {
+    first == "localhost" || first.contains(['.', ':', '['])
+}
+
+/// `host[:port]` of a [`prefix`], and `host` without brackets.
+pub(super) fn authority(prefix: &str) -> (&str, &str) {
+    let authority = prefix.split('/').next().unwrap_or_default();
+    let host = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or_default(),
+    };
+    (authority, host)
+}
+
 fn parse(text: &str) -> Result<Reference, ReferenceProblem> {
     plain(text)?;
     let (name, digest) = match text.split_once('@') {
@@ -178,7 +232,7 @@ fn parse(text: &str) -> Result<Reference, ReferenceProblem> {
         Some(_) | None => (name, None),
     };
     let (registry, rest) = match name.split_once('/') {
-        Some((host, rest)) if host == "localhost" || host.contains(['.', ':', '[']) => (checked_registry(host)?, rest),
+        Some((host, rest)) if names_registry(host) => (checked_registry(host)?, rest),
         Some(_) | None if name.starts_with('[') => return Err(ReferenceProblem::NoRepository),
         Some(_) | None => (DOCKER.to_owned(), name),
     };
@@ -202,7 +256,7 @@ fn plain(text: &str) -> Result<(), ReferenceProblem> {
     text.split_once("://").map_or(Ok(()), |(scheme, _)| Err(ReferenceProblem::Scheme(scheme.to_owned())))
 }
 
-fn checked_tag(tag: &str) -> Result<String, ReferenceProblem> {
+pub(super) fn checked_tag(tag: &str) -> Result<String, ReferenceProblem> {
     let first = tag.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_');
     let rest = tag.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-'));
     if first && rest && tag.len() <= MAX_TAG { Ok(tag.to_owned()) } else { Err(ReferenceProblem::Tag(tag.to_owned())) }

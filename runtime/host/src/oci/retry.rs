@@ -24,6 +24,11 @@ impl Patience {
         Self { settings, left: settings.total }
     }
 
+    /// For one attempt.
+    pub(super) fn none() -> Self {
+        Self::new(Retries { tries: 1, pause: Duration::ZERO, total: Duration::ZERO })
+    }
+
     /// Runs `attempt` until it succeeds, fails for good, or patience ends. The last error is returned.
     pub(super) async fn attempt<T, F: Future<Output = Result<T, Error>>>(&mut self, mut attempt: impl FnMut() -> F) -> Result<T, Error> {
         let mut failed = 0;

@@ -2,7 +2,10 @@
 
 use std::{fmt, time::Duration};
 
-use super::{Reference, reference::canonical_host};
+use super::{
+    Reference,
+    reference::{below, canonical_host},
+};
 
 /// How registries are reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +14,7 @@ pub struct Registries {
     pub insecure: Vec<String>,
     /// Loopback hosts (`host` or `host:port`) that speak TLS nevertheless.
     pub loopback_tls: Vec<String>,
-    /// PEM bundles of CAs that are trusted beside the system's.
+    /// PEM bundles of CAs that are trusted beside the system's, for every registry.
     pub ca_bundles: Vec<Vec<u8>>,
     /// Proxies.
     pub proxies: Proxies,
@@ -25,6 +28,26 @@ pub struct Registries {
     pub allowed: Vec<String>,
     /// Which addresses may be dialled.
     pub dial: DialPolicy,
+    /// What is different for some registries or repositories. The rule with the longest prefix holds, and it alone.
+    pub rules: Vec<Rule>,
+}
+
+/// What is different for a registry, or for some of its repositories. Whether a host is spoken to in plain HTTP is no part of it: that
+/// is a matter of the host ([`Registries::insecure`]), mirrors included.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rule {
+    /// `registry` or `registry/repository`, or the beginning of it up to a slash. No wildcards.
+    pub prefix: String,
+    /// Asked before the registry, in order; each stands for the prefix: `mirror.corp:5000/dockerhub` for `docker.io` makes
+    /// `mirror.corp:5000/dockerhub/library/busybox` of `docker.io/library/busybox`. [`Registries::allowed`] is about what is asked for,
+    /// not about mirrors, since whoever sets mirrors sets both. Mirrors of a mirror are not looked for.
+    pub mirrors: Vec<String>,
+    /// The registry itself is never asked.
+    pub mirror_only: bool,
+    /// PEM bundle of CAs that are trusted beside the others when what matches the prefix is asked, for all connections that this
+    /// takes: the registry, its token service, and where it redirects to. A mirror is not reached by the CA of what it stands for, but
+    /// by that of a rule for itself.
+    pub ca: Option<Vec<u8>>,
 }
 
 impl Default for Registries {
@@ -39,6 +62,7 @@ impl Default for Registries {
             user_agent: concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
             allowed: Vec::new(),
             dial: DialPolicy::default(),
+            rules: Vec::new(),
         }
     }
 }
@@ -133,7 +157,7 @@ impl Registries {
                 let prefix = prefix.trim_end_matches('/');
                 let (host, path) = prefix.split_once('/').map_or((prefix, None), |(host, path)| (host, Some(path)));
                 let prefix = path.map_or_else(|| canonical_host(host), |path| format!("{}/{path}", canonical_host(host)));
-                place.strip_prefix(&prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                below(&place, &prefix).is_some()
             })
     }
 }

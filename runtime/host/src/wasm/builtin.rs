@@ -43,9 +43,9 @@ impl Wasm {
     /// As [`Wasm::load`].
     pub fn defaults(&self) -> Result<Policies, LoadError> {
         Ok(Policies {
-            konnect_env: self.builtin::<KonnectEnv>(Value::Null, Limits::default())?,
-            conflict_resolution: self.builtin::<ConflictResolution>(Value::Null, Limits::default())?,
-            plugin_packaging: self.builtin::<PluginPackaging>(Value::Null, Limits::default())?,
+            konnect_env: self.builtin::<KonnectEnv>(Value::Null, Limits::default())?.into(),
+            conflict_resolution: self.builtin::<ConflictResolution>(Value::Null, Limits::default())?.into(),
+            plugin_packaging: self.builtin::<PluginPackaging>(Value::Null, Limits::default())?.into(),
         })
     }
 }

@@ -1,9 +1,13 @@
 //! Reads what a file is and what a component imports and exports, before anything is compiled.
 
+use serde::Serialize;
 use wasmparser::{Encoding, Parser, Payload};
 use weir_core::policy::{CONTRACT_VERSION, PolicyError, SlotName};
 
-use super::{sniff, text};
+use super::{
+    sniff::{self, Foreign},
+    text,
+};
 
 /// Names kept per direction; a component with more is not one of ours.
 const MAX_NAMES: usize = 1_000;
@@ -23,8 +27,8 @@ pub enum Error {
         most: usize,
     },
     /// Not a component at all.
-    #[error("{0}")]
-    NotComponent(&'static str),
+    #[error(transparent)]
+    NotComponent(#[from] Foreign),
     /// It does not parse.
     #[error("it is not a valid component: {0}")]
     Malformed(String),
@@ -40,7 +44,7 @@ impl From<Error> for PolicyError {
 }
 
 /// Names at the outermost level of a component.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Interfaces {
     /// What it needs, in order of appearance.
     pub imports: Vec<String>,
@@ -56,7 +60,7 @@ pub fn interfaces(bytes: &[u8], most: usize) -> Result<Interfaces, Error> {
     if bytes.len() > most {
         return Err(Error::Size { found: bytes.len(), most });
     }
-    sniff::component(bytes).map_err(Error::NotComponent)?;
+    sniff::component(bytes)?;
     read(bytes).map_err(|e| Error::Malformed(text::cut(e.message())))
 }
 
@@ -104,16 +108,53 @@ impl Interfaces {
     /// # Errors
     /// Every import too much and every export that is missing or of another version, in one report.
     pub fn check(&self, slot: SlotName) -> Result<(), Error> {
-        let mut report: Vec<String> = Vec::new();
-        self.report_imports(&mut report);
-        for interface in [slot.as_str(), "settings"] {
-            self.report_export(interface, &mut report);
-        }
-        if report.is_empty() { Ok(()) } else { Err(Error::World(report)) }
+        done([self.import_problems(), self.export_problems(slot)].concat())
+    }
+
+    /// Whether it imports nothing but what the sealed profile offers.
+    ///
+    /// # Errors
+    /// Every import too much.
+    pub fn check_imports(&self) -> Result<(), Error> {
+        done(self.import_problems())
+    }
+
+    /// Whether it exports what `slot` asks for.
+    ///
+    /// # Errors
+    /// Every export that is missing or of another version.
+    pub fn check_exports(&self, slot: SlotName) -> Result<(), Error> {
+        done(self.export_problems(slot))
+    }
+
+    /// The slots whose interface it exports, on the contract's track.
+    #[must_use]
+    pub fn slots(&self) -> Vec<SlotName> {
+        let serves = |slot: &SlotName| self.exports_of(slot.as_str()).any(|export| on_track(Name::parse(export).version));
+        SlotName::ALL.into_iter().filter(serves).collect()
+    }
+
+    /// The versions of the contract that its imports and exports are of.
+    #[must_use]
+    pub fn contracts(&self) -> Vec<String> {
+        let names = self.imports.iter().chain(&self.exports).map(|name| Name::parse(name));
+        let mut versions: Vec<String> = names.filter(|name| name.package == PACKAGE).map(|name| name.version.to_owned()).collect();
+        versions.sort();
+        versions.dedup();
+        versions
+    }
+
+    fn exports_of(&self, interface: &str) -> impl Iterator<Item = &str> {
+        let of_interface = move |export: &&str| {
+            let name = Name::parse(export);
+            name.package == PACKAGE && name.interface == interface
+        };
+        self.exports.iter().map(String::as_str).filter(of_interface)
     }
 
     /// `log` and the shared types, on the contract's track; everything else is a door.
-    fn report_imports(&self, report: &mut Vec<String>) {
+    fn import_problems(&self) -> Vec<String> {
+        let mut report: Vec<String> = Vec::new();
         let mut wasi: Vec<&str> = Vec::new();
         let mut foreign: Vec<&str> = Vec::new();
         for import in &self.imports {
@@ -133,14 +174,19 @@ impl Interfaces {
         if !foreign.is_empty() {
             report.push(format!("it imports {}, a policy may import {PACKAGE}/log only", list(&foreign)));
         }
+        report
+    }
+
+    fn export_problems(&self, slot: SlotName) -> Vec<String> {
+        let mut report: Vec<String> = Vec::new();
+        for interface in [slot.as_str(), "settings"] {
+            self.report_export(interface, &mut report);
+        }
+        report
     }
 
     fn report_export(&self, interface: &str, report: &mut Vec<String>) {
-        let of_interface = |export: &&String| {
-            let name = Name::parse(export);
-            name.package == PACKAGE && name.interface == interface
-        };
-        let found: Vec<&str> = self.exports.iter().filter(of_interface).map(String::as_str).collect();
+        let found: Vec<&str> = self.exports_of(interface).collect();
         if found.iter().any(|export| on_track(Name::parse(export).version)) {
             return;
         }
@@ -154,6 +200,10 @@ impl Interfaces {
             report.push(format!("it does not export {needed}; it exports {}", list(&all)));
         }
     }
+}
+
+fn done(report: Vec<String>) -> Result<(), Error> {
+    if report.is_empty() { Ok(()) } else { Err(Error::World(report)) }
 }
 
 /// `namespace:package/interface@version`, in parts; missing parts are empty.

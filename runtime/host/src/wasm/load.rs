@@ -54,7 +54,7 @@ pub(super) struct Loader {
     compiler: Compiler,
     cache: Option<Cache>,
     known: Mutex<Known>,
-    schemas: Watchdog,
+    pub(super) schemas: Watchdog,
     /// One compilation at a time: each may take hundreds of megabytes.
     gate: Mutex<()>,
 }
@@ -149,13 +149,7 @@ impl Wasm {
         let interfaces = inspect::interfaces(bytes, self.max_component()).map_err(PolicyError::from)?;
         interfaces.check(S::NAME).map_err(PolicyError::from)?;
         let settings = Settings::new(settings).map_err(LoadError::Settings)?;
-        let digest = hex::encode(Sha256::digest(bytes));
-        let linked = self.loader().linked(bytes, &digest)?;
-        let pre = S::prepare(linked.pre.clone())
-            .map_err(|e| PolicyError::Incompatible(format!("an export of the contract is missing: {}", text::chain(&e))))?;
-        let author = Arc::new(Author { source: source.clone(), slot: S::NAME.as_str() });
-        let identity = Identity { source, digest: format!("sha256:{digest}"), settings_digest: settings.digest.clone() };
-        let mut policy = WasmPolicy::new(self.clone(), Parts { identity, limits, pre, linked, author, settings: settings.json.clone() });
+        let mut policy = self.unasked::<S>(bytes, source, &settings, limits)?;
         let findings = check_settings(&self.loader().schemas, &policy, &settings)?;
         if settings::invalid(&findings) {
             return Err(LoadError::Settings(findings));
@@ -163,17 +157,39 @@ impl Wasm {
         policy.set_findings(findings);
         Ok(Arc::new(policy))
     }
+
+    /// Compiles and links; nothing of the guest has run yet.
+    pub(super) fn unasked<S: WasmSlot>(
+        &self,
+        bytes: &[u8],
+        source: String,
+        settings: &Settings,
+        limits: Limits,
+    ) -> Result<WasmPolicy<S>, PolicyError> {
+        let digest = hex::encode(Sha256::digest(bytes));
+        let linked = self.loader().linked(bytes, &digest)?;
+        let pre = S::prepare(linked.pre.clone())
+            .map_err(|e| PolicyError::Incompatible(format!("an export of the contract is missing: {}", text::chain(&e))))?;
+        let author = Arc::new(Author { source: source.clone(), slot: S::NAME.as_str() });
+        let identity = Identity { source, digest: format!("sha256:{digest}"), settings_digest: settings.digest.clone() };
+        Ok(WasmPolicy::new(self.clone(), Parts { identity, limits, pre, linked, author, settings: settings.json.clone() }))
+    }
 }
 
 /// The schema first: `validate` may rely on it.
 fn check_settings<S: WasmSlot>(schemas: &Watchdog, policy: &WasmPolicy<S>, settings: &Settings) -> Result<Vec<Finding>, PolicyError> {
-    let limits = policy.limits().for_settings();
-    let schema = policy.blocking(limits, |pre, store: &mut Store<State>, _| S::schema(pre, store))?;
-    let findings = settings.check(schemas, schema)?;
-    if settings::invalid(&findings) {
-        return Ok(findings);
-    }
-    let findings = policy.blocking(limits, |pre, store, settings| S::validate(pre, store, settings))?;
+    let findings = settings.check(schemas, schema(policy)?)?;
+    if settings::invalid(&findings) { Ok(findings) } else { validate(policy) }
+}
+
+/// The guest's schema of its settings.
+pub(super) fn schema<S: WasmSlot>(policy: &WasmPolicy<S>) -> Result<String, PolicyError> {
+    policy.blocking(policy.limits().for_settings(), |pre, store: &mut Store<State>, _| S::schema(pre, store))
+}
+
+/// What the guest says of its settings.
+pub(super) fn validate<S: WasmSlot>(policy: &WasmPolicy<S>) -> Result<Vec<Finding>, PolicyError> {
+    let findings = policy.blocking(policy.limits().for_settings(), |pre, store, settings| S::validate(pre, store, settings))?;
     settings::bounded(slot::findings(findings))
 }
 

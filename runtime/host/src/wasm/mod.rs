@@ -7,6 +7,7 @@ mod aot;
 mod builtin;
 mod cache;
 mod call;
+mod check;
 mod child;
 mod compile;
 mod engine;
@@ -16,9 +17,10 @@ mod load;
 mod log;
 mod policy;
 mod pool;
+pub mod producers;
 mod settings;
 mod slot;
-mod sniff;
+pub(crate) mod sniff;
 mod task;
 mod text;
 mod ticker;
@@ -38,6 +40,7 @@ use std::{
 pub use self::{
     builtin::{Builtin, SOURCE as BUILTIN_SOURCE},
     cache::Error as CacheError,
+    check::{Check, Step, Verdict},
     child::{COMPILE_CHILD_ARG, compile_child_main},
     engine::{Allocation, SLOT_MEMORY},
     limits::{Error as LimitsError, Limits, MAX_TIMEOUT, MIN_MEMORY},
@@ -45,10 +48,14 @@ pub use self::{
     policy::WasmPolicy,
     settings::MAX_SETTINGS,
     slot::WasmSlot,
+    sniff::Foreign,
 };
 
 /// Most threads by default: calls are short, and each thread reserves address space for its instances.
 const MAX_THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
+
+/// Largest component by default, bytes.
+pub const MAX_COMPONENT: usize = 32 << 20;
 
 /// How the host is set up. The defaults are those of the design; nothing is read from the environment.
 #[derive(Debug, Clone)]
@@ -78,7 +85,7 @@ impl Default for Config {
         Self {
             threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).min(MAX_THREADS),
             queue: 1_024,
-            max_component: 32 << 20,
+            max_component: MAX_COMPONENT,
             compile_timeout: Duration::from_secs(60),
             compile_program: None,
             compile_address_space: 768 << 20,

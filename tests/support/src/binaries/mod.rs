@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 pub use debian::{DOCKER_REGISTRY, Debian, HTPASSWD, NGINX, SKOPEO, UMOCI, ZSTD, not_installed};
 
 use cache::Cache;
-use module::{CRANE, ETCD, KUBERNETES, KWOK, Module, ORAS, STAGES};
+use module::{COSIGN, CRANE, ETCD, KUBERNETES, KWOK, Module, ORAS, STAGES};
 
 /// What says progress: one line at a time, without a line end.
 pub type Progress<'a> = dyn FnMut(&str) + 'a;
@@ -73,6 +73,11 @@ pub fn crane(progress: &mut Progress<'_>) -> Result<PathBuf> {
     tool(&CRANE, "crane", progress)
 }
 
+/// Where `cosign` is, which signs; built if it is nowhere yet.
+pub fn cosign(progress: &mut Progress<'_>) -> Result<PathBuf> {
+    tool(&COSIGN, "cosign", progress)
+}
+
 fn tool(module: &Module, file: &str, progress: &mut Progress<'_>) -> Result<PathBuf> {
     let cache = Cache::open()?;
     cache.ensure(module, progress)?;
@@ -81,10 +86,19 @@ fn tool(module: &Module, file: &str, progress: &mut Progress<'_>) -> Result<Path
 
 /// Why this machine cannot have `oras` and `crane`, in one line; `None` if it can. Builds nothing.
 pub fn missing_tools() -> Option<String> {
+    missing_of(&[&ORAS, &CRANE])
+}
+
+/// Why this machine cannot have `cosign`, in one line; `None` if it can. Builds nothing.
+pub fn missing_cosign() -> Option<String> {
+    missing_of(&[&COSIGN])
+}
+
+fn missing_of(modules: &[&Module]) -> Option<String> {
     let check = || -> Result<()> {
         let cache = Cache::open()?;
-        let to_build = [&ORAS, &CRANE].into_iter().find(|module| !cache.has(module));
-        to_build.map_or(Ok(()), go::check)
+        let to_build = modules.iter().find(|module| !cache.has(module));
+        to_build.map_or(Ok(()), |module| go::check(module))
     };
     check().err().map(|error| format!("{error:#}"))
 }

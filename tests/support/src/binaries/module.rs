@@ -80,6 +80,15 @@ pub(super) const CRANE: Module = Module {
     copied: None,
 };
 
+pub(super) const COSIGN: Module = Module {
+    name: "cosign",
+    go_mod: include_str!("../../control-plane/cosign/go.mod"),
+    go_sum: include_str!("../../control-plane/cosign/go.sum"),
+    programs: &[("cosign", "github.com/sigstore/cosign/v3/cmd/cosign")],
+    versioned: None,
+    copied: None,
+};
+
 impl Module {
     /// Every file a build leaves behind.
     pub(super) fn products(&self) -> impl Iterator<Item = &'static str> + '_ {
@@ -104,7 +113,7 @@ impl Module {
     pub(super) fn cure(&self) -> String {
         let install = format!("install Go {} or newer", self.go_version().unwrap_or("1"));
         match self.name {
-            "oras" | "crane" => install,
+            "oras" | "crane" | "cosign" => install,
             _ => format!("{install}, or name a directory with kube-apiserver and etcd in KUBEBUILDER_ASSETS"),
         }
     }
@@ -147,7 +156,7 @@ mod tests {
 
     #[test]
     fn keys_differ_and_go_versions_are_known() {
-        let modules = [&ETCD, &KUBERNETES, &KWOK, &ORAS, &CRANE];
+        let modules = [&ETCD, &KUBERNETES, &KWOK, &ORAS, &CRANE, &COSIGN];
         for module in modules {
             assert!(module.key().unwrap().starts_with(module.name));
             assert!(module.go_version().unwrap().starts_with("1."));

@@ -1,5 +1,5 @@
-//! A real registry on this machine, and everything that pushes to it: skopeo, umoci, oras, crane, and a pusher of ours for what
-//! none of them would push.
+//! A real registry on this machine, and everything that pushes to it: skopeo, umoci, oras, crane, cosign, and a pusher of ours for
+//! what none of them would push.
 
 mod access;
 pub mod archive;
@@ -8,6 +8,7 @@ mod image;
 pub mod pack;
 mod push;
 mod raw;
+mod sign;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,6 +19,7 @@ pub use access::Request;
 pub use image::{Image, Layer};
 pub use push::Format;
 pub use raw::{Descriptor, Pulled, Raw};
+pub use sign::KeyFiles;
 
 use crate::binaries::{DOCKER_REGISTRY, HTPASSWD, SKOPEO, UMOCI, not_installed};
 use crate::server::{Ready, Server};

@@ -99,7 +99,7 @@ impl Registry {
 }
 
 /// A build takes long enough that silence would look like a hang.
-fn say(line: &str) {
+pub(super) fn say(line: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes());
 }
 

@@ -5,8 +5,8 @@ use std::{cell::Cell, collections::BTreeMap, io::Read, path::Path};
 use serde::Deserialize;
 use tar::Archive;
 
-use super::{Error, LAYOUT, layout, plain};
-use crate::oci::{Artifact, Limits, text, unpack};
+use super::{Error, LAYOUT, file, layout, plain};
+use crate::oci::{Artifact, Component, Limits, text, unpack};
 
 /// More entries than an archive of images for some platforms.
 const MAX_ENTRIES: usize = 4_096;
@@ -19,8 +19,12 @@ pub(super) fn most(limits: &Limits) -> u64 {
     limits.download_bytes.saturating_add(limits.unpacked_bytes).saturating_add(limits.manifest_bytes)
 }
 
+/// What is read to know what an archive is.
+fn wanted(name: &str) -> bool {
+    name == LAYOUT || name == INDEX || name == MANIFEST
+}
+
 pub(super) fn read(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Artifact, Error> {
-    let wanted = |name: &str| name == LAYOUT || name == INDEX || name == MANIFEST;
     let Ok(names) = files(path, bytes, limits, wanted) else {
         // It may be an archive of plugin files that is refused for a reason; that reason is the better one.
         return content(path, bytes, limits);
@@ -33,6 +37,27 @@ pub(super) fn read(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Artifac
         Some(images) => saved(path, bytes, &images, limits),
         None => content(path, bytes, limits),
     }
+}
+
+/// The Wasm component of an archive that holds an image.
+pub(super) fn component(path: &Path, bytes: &[u8], most: u64) -> Result<Component, Error> {
+    let limits = Limits::component(most);
+    let names = match files(path, bytes, &limits, wanted) {
+        // Compressed, and no tar archive.
+        Err(Error::Broken { .. }) => return Err(Error::NoImage { path: path.to_owned() }),
+        names => names?,
+    };
+    if names.contains_key(LAYOUT) && names.contains_key(INDEX) {
+        let files = files(path, bytes, &limits, |_| true)?;
+        return layout::component(path, &layout::Blobs::Archive(&files), most);
+    }
+    let images = names.get(MANIFEST).and_then(|manifest| serde_json::from_slice::<Vec<Saved>>(manifest).ok());
+    let Some(images) = images else { return Err(Error::NoImage { path: path.to_owned() }) };
+    let image = only(path, &images)?;
+    let Some(last) = image.layers.last() else { return Err(Error::NoImage { path: path.to_owned() }) };
+    let blob = files(path, bytes, &limits, |name| name == last)?.remove(last);
+    let blob = blob.ok_or_else(|| Error::Missing { path: path.to_owned(), name: last.clone() })?;
+    file(path, &format!("layer {}", image.layers.len()), blob, most)
 }
 
 fn content(path: &Path, bytes: &[u8], limits: &Limits) -> Result<Artifact, Error> {
@@ -50,8 +75,13 @@ struct Saved {
     layers: Vec<String>,
 }
 
-fn saved(path: &Path, bytes: &[u8], images: &[Saved], limits: &Limits) -> Result<Artifact, Error> {
+fn only<'a>(path: &Path, images: &'a [Saved]) -> Result<&'a Saved, Error> {
     let [image] = images else { return Err(Error::Images { path: path.to_owned(), count: images.len() }) };
+    Ok(image)
+}
+
+fn saved(path: &Path, bytes: &[u8], images: &[Saved], limits: &Limits) -> Result<Artifact, Error> {
+    let image = only(path, images)?;
     if image.layers.len() > limits.layers {
         let source = crate::oci::ManifestError::Many { what: "layers", found: image.layers.len(), most: limits.layers };
         return Err(Error::Manifest { path: path.to_owned(), source: Box::new(source) });
@@ -69,7 +99,7 @@ fn saved(path: &Path, bytes: &[u8], images: &[Saved], limits: &Limits) -> Result
 
 /// The plain files of an archive whose names are `wanted`. Others, such as the links that `docker save` makes for old readers, are
 /// left out: nobody unpacks this.
-fn files(path: &Path, bytes: &[u8], limits: &Limits, wanted: impl Fn(&str) -> bool) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+pub(super) fn files(path: &Path, bytes: &[u8], limits: &Limits, wanted: impl Fn(&str) -> bool) -> Result<BTreeMap<String, Vec<u8>>, Error> {
     let broken =
         |e: std::io::Error| Error::Broken { path: path.to_owned(), name: "archive".to_owned(), problem: text::said(&e.to_string()) };
     let too_large = || Error::TooLarge { path: path.to_owned(), most: most(limits) };

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{Error, bytes};
 use crate::oci::{
-    Artifact, Limits, digest,
+    Artifact, Component, Limits, component, digest,
     manifest::{self, Descriptor, Document, Image},
     unpack::Unpacker,
 };
@@ -16,7 +16,7 @@ pub(super) enum Blobs<'a> {
 }
 
 impl Blobs<'_> {
-    fn get(&self, path: &Path, name: &str, most: u64) -> Result<Vec<u8>, Error> {
+    pub(super) fn get(&self, path: &Path, name: &str, most: u64) -> Result<Vec<u8>, Error> {
         let missing = || Error::Missing { path: path.to_owned(), name: name.to_owned() };
         match self {
             Self::Directory(root) => {
@@ -32,7 +32,7 @@ impl Blobs<'_> {
     }
 
     /// A blob, checked against its descriptor.
-    fn blob(&self, path: &Path, descriptor: &Descriptor, most: u64) -> Result<Vec<u8>, Error> {
+    pub(super) fn blob(&self, path: &Path, descriptor: &Descriptor, most: u64) -> Result<Vec<u8>, Error> {
         let name = format!("blobs/{}", descriptor.digest.replacen(':', "/", 1));
         let found = self.get(path, &name, most)?;
         let broken = |problem| Err(Error::Broken { path: path.to_owned(), name: name.clone(), problem });
@@ -50,7 +50,35 @@ impl Blobs<'_> {
 type Digests = (String, Option<String>);
 
 pub(super) fn read(path: &Path, blobs: &Blobs<'_>, limits: &Limits) -> Result<Artifact, Error> {
-    let useless = |source| Error::Manifest { path: path.to_owned(), source: Box::new(source) };
+    let images = images(path, blobs, limits)?;
+    let images = images.iter().map(|(entry, image, digests)| (entry, image.clone(), digests.clone())).collect();
+    let (image, digests) = manifest::choose(images, manifest::Error::Platforms).map_err(|source| useless(path, source))?;
+    artifact(path, blobs, image, digests, limits)
+}
+
+/// The Wasm component of a layout.
+pub(super) fn component(path: &Path, blobs: &Blobs<'_>, most: u64) -> Result<Component, Error> {
+    let limits = Limits::component(most).one_layer();
+    let useless = |source| useless(path, source);
+    let images = images(path, blobs, &limits)?;
+    let meant = manifest::wasm(&images.iter().map(|(entry, ..)| entry).collect::<Vec<_>>()).map_err(useless)?;
+    let wanted = images.iter().filter(|(entry, ..)| meant.is_none_or(|meant| entry.digest == meant.digest));
+    let images = wanted.map(|(entry, image, digests)| (entry, image.clone(), digests.clone())).collect();
+    let (image, digests) = manifest::choose(images, manifest::Error::NoWasm).map_err(useless)?;
+    let refused = |source| Error::Component { path: path.to_owned(), source: Box::new(source) };
+    let chosen = component::choose(&image).and_then(|chosen| component::fits(&chosen, most).map(|()| chosen)).map_err(refused)?;
+    let blob = blobs.blob(path, &chosen.layer, chosen.layer.size)?;
+    let content = component::content(&chosen.place(), chosen.number, &chosen.layer.media_type, blob, most).map_err(refused)?;
+    Ok(Component::of_image(format!("file:{}", path.display()), digests, image, chosen, content))
+}
+
+fn useless(path: &Path, source: manifest::Error) -> Error {
+    Error::Manifest { path: path.to_owned(), source: Box::new(source) }
+}
+
+/// All images of a layout, each with the entry that leads to it.
+fn images(path: &Path, blobs: &Blobs<'_>, limits: &Limits) -> Result<Vec<(Descriptor, Image, Digests)>, Error> {
+    let useless = |source| useless(path, source);
     let entry = blobs.get(path, "index.json", limits.manifest_bytes)?;
     let Document::Index(index) = Document::parse(&entry, None, limits).map_err(useless)? else {
         return Err(useless(manifest::Error::Neither("index.json".to_owned())));
@@ -72,9 +100,7 @@ pub(super) fn read(path: &Path, blobs: &Blobs<'_>, limits: &Limits) -> Result<Ar
             }
         }
     }
-    let images = images.iter().map(|(entry, image, digests)| (entry, image.clone(), digests.clone())).collect();
-    let (image, digests) = manifest::choose(images).map_err(useless)?;
-    artifact(path, blobs, image, digests, limits)
+    Ok(images)
 }
 
 fn artifact(path: &Path, blobs: &Blobs<'_>, image: Image, (digest, index_digest): Digests, limits: &Limits) -> Result<Artifact, Error> {

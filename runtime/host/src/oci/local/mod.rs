@@ -3,6 +3,7 @@
 
 mod archive;
 mod layout;
+mod whole;
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Artifact, Limits, artifact::listing, manifest, text, unpack};
+pub use self::whole::whole;
+use super::{Artifact, Component, Limits, artifact::listing, component, digest, manifest, text, unpack};
 
 /// Marks an image layout.
 const LAYOUT: &str = "oci-layout";
@@ -78,6 +80,26 @@ pub enum Error {
         /// Why.
         source: Box<manifest::Error>,
     },
+    /// A directory with files, which are no component.
+    #[error("{} is a directory without an OCI image layout in it; give the .wasm file, a layout, or an archive of one", path.display())]
+    NoLayout {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An archive of something else.
+    #[error("{} is an archive, and not of an image; give the .wasm file itself, an OCI image layout, or the output of `docker save`", path.display())]
+    NoImage {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// There is no component in it.
+    #[error("{}: {source}", path.display())]
+    Component {
+        /// Layout, archive or file.
+        path: PathBuf,
+        /// Why.
+        source: Box<component::Error>,
+    },
     /// A file or layer is of no use.
     #[error("{}{}: {source}", path.display(), number.map(|number| format!(", layer {number}")).unwrap_or_default())]
     Content {
@@ -107,6 +129,35 @@ pub fn read(path: &Path, limits: &Limits) -> Result<Artifact, Error> {
         return Err(Error::Unknown { path: path.to_owned() });
     }
     archive::read(path, &bytes(path, archive::most(limits))?, limits)
+}
+
+/// The Wasm component at `path`, of at most `most_bytes`: a .wasm file, an image layout, an archive of one, or what `docker save` writes.
+/// Blocks on the file system.
+///
+/// # Errors
+/// See [`Error`].
+pub fn component(path: &Path, most_bytes: u64) -> Result<Component, Error> {
+    let unreadable = |source| Error::Read { path: path.to_owned(), source };
+    let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
+    if kind.is_dir() && path.join(LAYOUT).is_file() {
+        return layout::component(path, &layout::Blobs::Directory(path), most_bytes);
+    }
+    if kind.is_dir() {
+        return Err(Error::NoLayout { path: path.to_owned() });
+    }
+    let bytes = bytes(path, archive::most(&Limits::component(most_bytes)))?;
+    if unpack::archive(&bytes) {
+        return archive::component(path, &bytes, most_bytes);
+    }
+    file(path, "the file", bytes, most_bytes)
+}
+
+/// A component without a manifest: a file, or the blob of a layer. `place` is for messages.
+fn file(path: &Path, place: &str, blob: Vec<u8>, most: u64) -> Result<Component, Error> {
+    let refused = |source| Error::Component { path: path.to_owned(), source: Box::new(source) };
+    let digest = digest::of(&blob);
+    let content = component::content(place, 1, "", blob, most).map_err(refused)?;
+    Ok(Component::of_file(format!("file:{}", path.display()), digest, content))
 }
 
 /// A file of at most `most` bytes.

@@ -27,6 +27,9 @@ pub(super) struct Asked {
     pub(super) path: String,
     pub(super) authorization: Option<String>,
     pub(super) body: String,
+    /// The body as it is.
+    pub(super) bytes: Vec<u8>,
+    pub(super) content_type: Option<String>,
 }
 
 /// What is sent back.
@@ -73,6 +76,11 @@ impl Shelf {
     pub(super) fn image(&mut self, tag: &str, layers: &[Vec<u8>]) -> Value {
         let layers: Vec<Value> = layers.iter().map(|layer| self.blob(LAYER, layer)).collect();
         self.manifest(tag, IMAGE, &json!({"schemaVersion": 2, "mediaType": IMAGE, "layers": layers}))
+    }
+
+    /// The same content in another repository than `x/y`.
+    pub(super) fn moved(self, repository: &str) -> Self {
+        Self(self.0.into_iter().map(|(path, held)| (path.replacen("/x/y/", &format!("/{repository}/"), 1), held)).collect())
     }
 
     fn reply(&self, asked: &Asked) -> Reply {
@@ -130,6 +138,11 @@ pub(super) fn settings() -> Registries {
         retries: Retries { tries: 3, pause: Duration::from_millis(2), total: Duration::from_secs(2) },
         ..Registries::default()
     }
+}
+
+/// A component as far as its first bytes say so; `content` makes it differ from others.
+pub(super) fn wasm(content: &str) -> Vec<u8> {
+    [b"\0asm\x0d\0\x01\0", content.as_bytes()].concat()
 }
 
 pub(super) fn puller() -> Puller {
@@ -199,5 +212,7 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
         path: first.next()?.to_owned(),
         authorization: field("authorization"),
         body: String::from_utf8_lossy(&bytes[head + 4..]).into_owned(),
+        bytes: bytes[head + 4..].to_vec(),
+        content_type: field("content-type"),
     })
 }

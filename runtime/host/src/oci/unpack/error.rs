@@ -37,7 +37,7 @@ pub enum Error {
     #[error("what it is compressed from is no tar archive; push the directory or an image")]
     NotTar,
     /// Too much content.
-    #[error("its files have more than {} together, up to entry \"{}\"; leave out what is no part of the plugin", text::bytes(*.most), text::name(.name))]
+    #[error("its files have more than {} together, up to entry \"{}\"; leave out what does not belong to it", text::bytes(*.most), text::name(.name))]
     Total {
         /// Where the limit was passed.
         name: String,
@@ -45,7 +45,7 @@ pub enum Error {
         most: u64,
     },
     /// Too many.
-    #[error("it has more than {most} files and directories; build the image `FROM scratch` and leave out what is no part of the plugin")]
+    #[error("it has more than {most} files and directories; build the image `FROM scratch` and leave out what does not belong to it")]
     Files {
         /// Number allowed.
         most: usize,

@@ -20,11 +20,11 @@ pub use error::{EntryProblem, Error};
 use super::{Limits, text};
 
 /// The file name of a layer that is a file, as ORAS writes it.
-const TITLE: &str = "org.opencontainers.image.title";
+pub(super) const TITLE: &str = "org.opencontainers.image.title";
 /// Set to `true` by ORAS on a layer that is a directory.
 const UNPACK: &str = "io.deis.oras.content.unpack";
 /// Content of an artifact that has none.
-const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+pub(super) const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 
 /// Files by path, and notes.
 pub(super) type Unpacked = (BTreeMap<String, Vec<u8>>, Vec<String>);
@@ -88,6 +88,11 @@ impl Unpacker {
         let layer = self.archive(bytes)?;
         self.tree.put(layer);
         Ok(self.finish())
+    }
+
+    /// Whether a type promises an archive of an image.
+    pub(super) fn promises_archive(media_type: &str) -> bool {
+        matches!(Declared::of(media_type), Declared::Archive(_))
     }
 
     /// The files and the notes.

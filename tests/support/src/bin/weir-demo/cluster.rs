@@ -44,7 +44,7 @@ impl Cluster {
     }
 
     /// Server-side apply, as kubectl does it.
-    async fn apply(&self, manifest: &Value) -> Result<()> {
+    pub(crate) async fn apply(&self, manifest: &Value) -> Result<()> {
         let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (kind, name, namespace) = (text("/kind"), text("/metadata/name"), text("/metadata/namespace"));
         let api = self.api(text("/apiVersion"), kind, namespace);
@@ -107,6 +107,11 @@ impl Cluster {
         Ok(holds(&object.data.pointer("/status/conditions").cloned().unwrap_or_default(), "Ready"))
     }
 
+    /// A ReconcilePolicy of the operator's namespace.
+    pub(crate) async fn policy(&self, name: &str) -> Result<Value> {
+        Ok(self.api("weir.dev/v1alpha1", "ReconcilePolicy", OPERATOR_NAMESPACE).get(name).await?.data)
+    }
+
     /// Sets the image of the proxy container.
     pub(crate) async fn image(&self, name: &str, image: &str) -> Result<()> {
         let path = "/spec/deployment/podTemplateSpec/spec/containers/0/image";
@@ -139,7 +144,7 @@ impl Cluster {
     }
 }
 
-fn holds(conditions: &Value, type_: &str) -> Option<(String, String)> {
+pub(crate) fn holds(conditions: &Value, type_: &str) -> Option<(String, String)> {
     let found = conditions.as_array()?.iter().find(|c| c["type"] == type_)?;
     let text = |key: &str| found.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     Some((text("status"), format!("({}) {}", text("reason"), text("message"))))

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod narrate;
+mod published;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -34,6 +35,9 @@ struct Args {
     /// The one that takes its place
     #[arg(long)]
     other: PathBuf,
+    /// One that fails, for the part that publishes policies
+    #[arg(long)]
+    broken: PathBuf,
     /// Leave it running at the end, until Ctrl-C
     #[arg(long)]
     keep: bool,
@@ -59,18 +63,25 @@ async fn show(args: &Args, plane: &ControlPlane, client: &Client) -> Result<()> 
     cluster.install().await?;
     let policy = plane.run_dir().join("konnect-env.wasm");
     std::fs::copy(&args.policy, &policy).with_context(|| format!("{}: run `cargo xtask guests`", args.policy.display()))?;
+    let registry = published::registry()?;
+    let mut more: Vec<String> = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"].map(String::from).to_vec();
+    more.extend(registry.iter().flat_map(|registry| ["--insecure-registry".to_owned(), registry.host()]));
     let mut operator = Operator::start(&OperatorOptions {
         weir: args.weir.clone(),
         kubeconfig: plane.kubeconfig_of(USER)?,
-        args: ["--policy".to_owned(), format!("konnect-env={}", policy.display())]
-            .into_iter()
-            .chain(["--metrics-bind-address", "0", "--health-probe-bind-address", "0"].map(String::from))
-            .collect(),
+        args: ["--policy".to_owned(), format!("konnect-env={}", policy.display())].into_iter().chain(more).collect(),
         env: Vec::new(),
         log: plane.run_dir().join("operator.log"),
     })?;
     say(&format!("$ weir operator --policy konnect-env={}", policy.display()));
-    let told = tour(args, &cluster, &policy).await;
+    let told = async {
+        tour(args, &cluster, &policy).await?;
+        match &registry {
+            Some(registry) => published::tour(args, &cluster, registry).await,
+            None => Ok(()),
+        }
+    };
+    let told = told.await;
     if let Err(error) = told {
         bail!("{error:#}\nthe operator's last words:\n{}", tail(&operator.log()));
     }
