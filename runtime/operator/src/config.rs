@@ -61,6 +61,8 @@ pub struct Config {
     pub registry_cas: Vec<PathBuf>,
     /// Prefixes of `registry/repository` that may be pulled from; empty for all.
     pub allowed_registries: Vec<String>,
+    /// Policies of namespaces other than the operator's count, for objects of their own namespace.
+    pub tenant_policies: bool,
     /// Proxies on the way to registries.
     pub proxies: weir_host::oci::Proxies,
     /// For tests: a file with seconds that are added to the clock.

@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod plugin_installation;
 pub mod policies;
 pub mod queue;
+pub mod reconcile_policy;
 mod registries;
 mod run;
 pub mod secrets;

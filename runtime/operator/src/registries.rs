@@ -9,11 +9,11 @@ use crate::{config::Config, error::Error};
 /// Requests of all namespaces share a few turns: a registry that hangs must not keep the others waiting for long.
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(5), read: Duration::from_secs(10), total: Duration::from_secs(60) };
 
-/// What asks registries.
+/// How registries are reached, and what asks them.
 ///
 /// # Errors
 /// A file that cannot be read, or settings that cannot be used.
-pub(crate) fn puller(config: &Config) -> Result<Puller, Error> {
+pub(crate) fn puller(config: &Config) -> Result<(Registries, Puller), Error> {
     let read = |path: &std::path::PathBuf| std::fs::read(path).map_err(|source| Error::RegistryCa { path: path.clone(), source });
     let registries = Registries {
         insecure: config.insecure_registries.clone(),
@@ -26,7 +26,8 @@ pub(crate) fn puller(config: &Config) -> Result<Puller, Error> {
         timeouts: TIMEOUTS,
         ..Registries::default()
     };
-    Ok(Puller::new(registries)?)
+    let puller = Puller::new(registries.clone())?;
+    Ok((registries, puller))
 }
 
 /// Whoever writes an installation chooses what the operator connects to. Its own loopback is nobody's registry, unless an administrator

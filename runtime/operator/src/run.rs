@@ -7,6 +7,7 @@ use tokio::{sync::watch, task::JoinSet};
 use weir_host::layer::Counters;
 
 use crate::{
+    clock::Clock,
     config::Config,
     context::Context,
     dataplane,
@@ -14,10 +15,13 @@ use crate::{
     health::Health,
     kong, konnect_extension, leader,
     metrics::{Kind, Metrics},
-    plugin_installation, registries,
-    setup::{client, context, load_policies, serve},
+    plugin_installation, reconcile_policy, registries,
+    setup::{Shell, client, context, load_policies, serve},
     watch::{Pending, Watching, until_done},
 };
+
+/// Policies that are in force are waited for so long before objects are looked at: a registry that is away must not keep the rest.
+const POLICIES_LOADED: Duration = Duration::from_secs(15);
 
 /// Runs the operator until `stop` resolves: then passes that are running finish, and the Lease is given up.
 ///
@@ -36,10 +40,16 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     let stopped = stopping(stop);
     let mut servers = JoinSet::new();
     serve(&config, &health, &metrics, &stopped, &mut servers).await?;
-    let puller = registries::puller(&config)?;
-    let policies = load_policies(&config, &counters, &health)?;
-    let context = context(&config, client.clone(), Arc::clone(&metrics), policies, puller);
-    let pending = Pending::new(if config.plugin_installations { 3 } else { 2 });
+    let (registries, puller) = registries::puller(&config)?;
+    let clock = Clock::default();
+    if let Some(file) = &config.clock_offset_file {
+        tokio::spawn(clock.clone().follow(file.clone()));
+    }
+    let answering = load_policies(&config, &counters, &health, &clock)?;
+    let shell =
+        Shell { client: client.clone(), clock, metrics: Arc::clone(&metrics), health: health.clone(), answering, registries, puller };
+    let context = context(&config, shell);
+    let pending = Pending::new(if config.plugin_installations { 4 } else { 3 });
     let watching = Watching {
         pending: pending.clone(),
         client: client.clone(),
@@ -52,6 +62,8 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     if config.plugin_installations {
         watches.spawn(plugin_installation::watches::run(Arc::clone(&context), watching.clone()));
     }
+    watches.spawn(reconcile_policy::watches::run(Arc::clone(&context), watching.clone()));
+    watches.spawn(reconcile_policy::news(Arc::clone(&context)));
     watches.spawn(konnect_extension::watches::run(Arc::clone(&context), watching));
     let held = match lead(&client, &config, &stopped).await {
         Led::Stopped => return Ok(()),
@@ -105,6 +117,7 @@ async fn work(
         // Set once: this runs once.
         let _ = context.sealing.set(sealing);
         pending.all().await;
+        context.policies.follower.settled(POLICIES_LOADED).await;
     };
     let Some(mut held) = held else {
         tokio::select! {
@@ -133,8 +146,9 @@ async fn work(
 
 /// Runs the controllers until they are told to stop and have finished what they began.
 async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stopped: &watch::Receiver<bool>) {
-    let queues = [&context.data_planes.queue, &context.extensions.queue, &context.installations.queue];
+    let queues = [&context.policies.queue, &context.data_planes.queue, &context.extensions.queue, &context.installations.queue];
     queues.iter().for_each(|queue| queue.open());
+    context.world.policies.keys().into_iter().for_each(|key| context.policies.queue.changed(key));
     // First, so that a DataPlane's first pass rather finds what its installations have decided.
     context.all_installations();
     context.all_data_planes();
@@ -143,6 +157,7 @@ async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stoppe
         data_planes = context.world.data_planes.len(),
         konnect_extensions = context.world.extensions.len(),
         plugin_installations = context.world.installations.len(),
+        reconcile_policies = context.world.policies.len(),
         "the operator leads and works"
     );
     let data_planes = {
@@ -163,15 +178,29 @@ async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stoppe
         context.installations.queue.work(config.concurrency, stopped.clone(), look, idle)
     };
     let pulls = context.plugins.pulls.work(stopped.clone(), |key| context.installations.queue.now(key));
-    let swapped = {
-        let shared = Arc::clone(context);
-        move || {
-            shared.all_installations();
-            shared.all_data_planes();
-        }
+    let swapped = || {
+        context.all_installations();
+        context.all_data_planes();
     };
-    let files = Arc::clone(&context.policies).watch(stopped.clone(), swapped);
-    tokio::join!(data_planes, extensions, installations, pulls, files, authority(context, stopped), kongs(context, stopped));
+    let files = Arc::clone(&context.policies.book.base).watch(stopped.clone(), swapped);
+    tokio::join!(
+        data_planes,
+        extensions,
+        installations,
+        policies(config, context, stopped),
+        pulls,
+        files,
+        authority(context, stopped),
+        kongs(context, stopped)
+    );
+}
+
+/// Policies, and what becomes of them.
+async fn policies(config: &Config, context: &Arc<Context>, stopped: &watch::Receiver<bool>) {
+    let shared = Arc::clone(context);
+    let look = move |key| reconcile_policy::pass(Arc::clone(&shared), key);
+    let idle = || context.metrics.queue(Kind::ReconcilePolicy, context.policies.queue.depth());
+    context.policies.queue.work(config.concurrency, stopped.clone(), look, idle).await;
 }
 
 /// Every second.
@@ -180,6 +209,7 @@ fn tick(context: &Context, health: &Health) {
     context.metrics.queue(Kind::DataPlane, context.data_planes.queue.depth());
     context.metrics.objects(Kind::DataPlane, context.world.data_planes.len());
     context.metrics.objects(Kind::KonnectExtension, context.world.extensions.len());
+    context.metrics.objects(Kind::ReconcilePolicy, context.world.policies.len());
     context.metrics.objects(Kind::KongPluginInstallation, context.world.installations.len());
     context.renewals.due(context.clock.now()).into_iter().for_each(|key| context.data_planes.queue.changed(key));
 }

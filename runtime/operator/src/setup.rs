@@ -5,14 +5,18 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use http::{HeaderValue, header::USER_AGENT};
 use kube::{Client, config::KubeConfigOptions};
 use tokio::{
-    sync::{Notify, watch},
+    sync::{
+        Notify,
+        mpsc::{UnboundedReceiver, UnboundedSender},
+        watch,
+    },
     task::JoinSet,
 };
 use weir_core::policy::SlotName;
 use weir_host::{
     files::Files,
     layer::Counters,
-    oci::Puller,
+    oci::{Puller, Registries, Store},
     wasm::{Config as WasmConfig, Wasm},
 };
 
@@ -30,10 +34,14 @@ use crate::{
     konnect_extension,
     metrics::Metrics,
     plugin_installation::{self, pull_secret::PullSecrets, pulls::Pulls},
-    policies::InForce,
+    policies::{Base, Book, Revisions, Samples},
+    reconcile_policy,
     secrets::Secrets,
     world::World,
 };
+
+/// Components that are kept on disk, bytes.
+const STORE_BYTES: u64 = 512 << 20;
 
 /// The client of the API server.
 pub(crate) async fn client(config: &Config) -> Result<Client, Error> {
@@ -75,13 +83,32 @@ pub(crate) async fn serve(
     Ok(())
 }
 
+/// What answers questions.
+pub(crate) struct Answering {
+    pub(crate) base: Arc<Base>,
+    pub(crate) revisions: Arc<Revisions>,
+    pub(crate) ended: (UnboundedSender<Key>, UnboundedReceiver<Key>),
+}
+
 /// The policies in force at the start.
-pub(crate) fn load_policies(config: &Config, counters: &Arc<Counters>, health: &Health) -> Result<Arc<InForce>, Error> {
+pub(crate) fn load_policies(config: &Config, counters: &Arc<Counters>, health: &Health, clock: &Clock) -> Result<Answering, Error> {
     let files = Files { policies: by_slot("--policy", &config.policies)?, settings: by_slot("--settings", &config.settings)? };
     let compile_program = std::env::current_exe().ok().filter(|exe| exe.file_stem().is_some_and(|name| name == "weir"));
     let cache_dir = config.cache_dir.as_ref().map(|dir| dir.join("aot"));
     let host = Wasm::new(WasmConfig { cache_dir, compile_program, ..WasmConfig::default() }).map_err(Error::Host)?;
-    Ok(Arc::new(InForce::load(host, files, Arc::clone(counters), health.clone())?))
+    let samples = Arc::new(Samples::default());
+    let (breakers, ended) = reconcile_policy::breakers(clock.clone());
+    let base = Base::load(host.clone(), files, Arc::clone(counters), Arc::clone(&samples), health.clone())?;
+    let revisions = Arc::new(Revisions::new(host, Arc::clone(counters), samples, breakers));
+    Ok(Answering { base: Arc::new(base), revisions, ended })
+}
+
+/// Components that are kept on disk, where there is one. Without it a restart needs the registry.
+fn store(config: &Config) -> Option<Store> {
+    let dir = config.cache_dir.as_ref()?.join("components");
+    Store::open(&dir, STORE_BYTES)
+        .inspect_err(|reason| tracing::warn!(%reason, "components are not kept on disk: a restart asks the registries again"))
+        .ok()
 }
 
 fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap<SlotName, PathBuf>, Error> {
@@ -94,13 +121,21 @@ fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap
     Ok(map)
 }
 
+/// What the operator's parts stand on.
+pub(crate) struct Shell {
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) health: Health,
+    pub(crate) answering: Answering,
+    pub(crate) registries: Registries,
+    pub(crate) puller: Puller,
+}
+
 /// What every pass has at hand.
-pub(crate) fn context(config: &Config, client: Client, metrics: Arc<Metrics>, policies: Arc<InForce>, puller: Puller) -> Arc<Context> {
+pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
+    let Shell { client, clock, metrics, health, answering, registries, puller } = shell;
     let world = Arc::new(World::default());
-    let clock = Clock::default();
-    if let Some(file) = &config.clock_offset_file {
-        tokio::spawn(clock.clone().follow(file.clone()));
-    }
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     let ca = Key::new(&config.namespace, &config.ca_secret);
     let authority = Arc::new(Authority::new(client.clone(), ca, config.ca_key, config.secret_label.clone(), clock.clone()));
@@ -110,8 +145,20 @@ pub(crate) fn context(config: &Config, client: Client, metrics: Arc<Metrics>, po
         known: plugin_installation::Known::default(),
         looks: plugin_installation::Looks::default(),
         pull_secrets: PullSecrets::new(client.clone(), Arc::clone(&world)),
-        pulls: Pulls::new(Arc::new(puller), Arc::clone(&metrics)),
+        pulls: Pulls::new(Arc::new(puller.clone()), Arc::clone(&metrics)),
     };
+    let policies = reconcile_policy::Shared::new(reconcile_policy::Parts {
+        book: Arc::new(Book::new(answering.base, config.namespace.clone(), config.tenant_policies)),
+        revisions: answering.revisions,
+        ended: answering.ended,
+        sources: reconcile_policy::sources(client.clone(), registries, puller, store(config)),
+        signatures: reconcile_policy::Signatures::default(),
+        world: Arc::clone(&world),
+        clock: clock.clone(),
+        health,
+        operator_namespace: config.namespace.clone(),
+        tenants: config.tenant_policies,
+    });
     Arc::new(Context {
         writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),
         secrets: Secrets::new(client.clone(), Arc::clone(&world)),
@@ -121,6 +168,9 @@ pub(crate) fn context(config: &Config, client: Client, metrics: Arc<Metrics>, po
         policies,
         sealing: std::sync::OnceLock::new(),
         settings: Settings {
+            namespace: config.namespace.clone(),
+            tenant_policies: config.tenant_policies,
+            verification: String::new(),
             cluster_name: config.cluster_name.clone(),
             cluster_labels: config.cluster_labels.clone(),
             validate_images: config.validate_images,

@@ -19,7 +19,7 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use weir_api::{
     condition::types, dataplane::DataPlane, keys, konnect_extension::KonnectExtension, konnect_v2,
-    plugin_installation::KongPluginInstallation,
+    plugin_installation::KongPluginInstallation, reconcile_policy::ReconcilePolicy,
 };
 use weir_core::dataplane::plugins::maps_of;
 
@@ -45,6 +45,8 @@ pub struct World {
     pub contents: Cache<PartialObjectMeta<ConfigMap>>,
     /// Metadata of ConfigMaps that Kong's operator made for installations.
     pub kong_contents: Cache<PartialObjectMeta<ConfigMap>>,
+    /// ReconcilePolicies.
+    pub policies: Cache<ReconcilePolicy>,
     /// ReferenceGrants, where the Gateway API serves them as v1.
     pub grants: Cache<Grant>,
     /// The same of v1beta1.

@@ -16,7 +16,8 @@ use weir_api::dataplane::{DataPlane, DataPlaneStatus};
 use weir_core::{
     dataplane::{provision, reconcile},
     events::Event,
-    plan::{Change, ChildKind, Object, Plan},
+    plan::{Change, ChildKind, Object, Outcome as Asked, Plan},
+    policy::selection::ObjectKind as ObjectKindOf,
 };
 
 pub(crate) use self::gather::operator;
@@ -28,10 +29,14 @@ use crate::{
     memory::Remembered,
     metrics::{Kind, ObjectKind, Outcome},
     queue::{self, Next},
+    reconcile_policy,
 };
 
 /// A pass that could not see everything it needs waits so long.
 const UNSEEN: Duration = Duration::from_secs(2);
+
+/// A policy that gave no answer is asked again after this: nothing else tells of one that was only slow.
+const SLOW: Duration = Duration::from_secs(30);
 
 /// One pass.
 pub async fn pass(context: Arc<Context>, key: Key) -> Next {
@@ -63,7 +68,8 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     context.renewals.note(key, &snapshot);
     // Set before the first pass; without a key no record could be believed, so nothing is decided.
     let Some(sealing) = context.sealing.get() else { return (Outcome::Failed, Next::After(UNSEEN)) };
-    let policies = context.policies.current();
+    let place = reconcile_policy::place(context, ObjectKindOf::DataPlane, &data_plane.metadata);
+    let policies = context.policies.book.policies(&place);
     let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
     let mut failures = children(context, key, &snapshot, &plan, &mut remembered).await;
     let failed = |kind| failures.iter().find(|f| f.kind == kind).map(|f| f.message.clone());
@@ -81,6 +87,7 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     publish(context, data_plane, &plan, &failures, &mut remembered);
     let held = !plan.holds.is_empty();
     let wrote = !plan.changes.is_empty();
+    let slow = plan.policies.iter().any(|asked| is_failure(asked.outcome));
     let fights = remembered.fights();
     // A status made before our writes would say "Ready" of a generation that has not begun to roll; the next pass knows better. What
     // is held or failed is said at once.
@@ -94,8 +101,15 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
         (Written::Done, true, Some((_, rest))) => (Outcome::Held, Next::Rest(rest)),
         // The answers to our own writes are no news to the queue: a Service has an address now.
         (Written::Done, true, None) if wrote => (if held { Outcome::Held } else { Outcome::Done }, Next::After(queue::COLLECT)),
-        (Written::Done, true, None) if held => (Outcome::Held, Next::Done),
+        (Written::Done, true, None) if held => (Outcome::Held, if slow { Next::After(SLOW) } else { Next::Done }),
         (Written::Done, true, None) => (Outcome::Done, Next::Done),
+    }
+}
+
+fn is_failure(outcome: Asked) -> bool {
+    match outcome {
+        Asked::Answered | Asked::Refused => false,
+        Asked::Deadline | Asked::Memory | Asked::Trap | Asked::Unavailable | Asked::BadOutput | Asked::Incompatible => true,
     }
 }
 

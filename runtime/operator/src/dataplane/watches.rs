@@ -24,7 +24,7 @@ use crate::{
     context::Context,
     kong, konnect_extension,
     metrics::ObjectKind,
-    plugin_installation,
+    plugin_installation, reconcile_policy,
     watch::{Once, Optional, Selection, Sink, Watching, namespaced, one},
     world::{ForeignMeta, ReplicaSetMeta, labels_only, name_only, secret_meta, slim, slim_deployment, slim_served},
 };
@@ -114,6 +114,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
 fn itself(context: &Context, change: Change<DataPlane>) {
     context.users.changed(&change, &context.extensions.queue);
     plugin_installation::watches::data_plane(context, &change);
+    reconcile_policy::watches::object(context, &change);
     let same = |old: &DataPlane, new: &DataPlane| {
         let (a, b) = (&old.metadata, &new.metadata);
         a.uid == b.uid
@@ -173,6 +174,7 @@ fn secret(context: &Context, change: &Change<PartialObjectMeta<Secret>>) {
     child(context, change);
     konnect_extension::watches::secret(context, &change.key);
     plugin_installation::watches::secret(context, &change.key);
+    reconcile_policy::watches::secret(context, &change.key);
 }
 
 async fn namespaces(context: &Context, watching: &Watching) {
@@ -184,6 +186,9 @@ async fn namespaces(context: &Context, watching: &Watching) {
         if labels(&change.old) != labels(&change.new) {
             let inside = context.world.data_planes.beginning(&change.key.name, "");
             inside.iter().for_each(|d| context.data_planes.queue.changed(Key::of(&d.metadata)));
+            let inside = context.world.installations.beginning(&change.key.name, "");
+            inside.iter().for_each(|i| context.installations.queue.changed(Key::of(&i.metadata)));
+            reconcile_policy::watches::objects(context);
         }
     };
     let sink = Sink {

@@ -33,13 +33,21 @@ pub struct Health(Arc<Mutex<State>>);
 struct State {
     caches: BTreeMap<ObjectKind, bool>,
     policies: BTreeMap<SlotName, String>,
+    /// Policies of the cluster, and what of them runs here.
+    reconcile_policies: BTreeMap<String, String>,
     leading: bool,
     ticked: Instant,
 }
 
 impl Default for Health {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(State { caches: BTreeMap::new(), policies: BTreeMap::new(), leading: false, ticked: Instant::now() })))
+        Self(Arc::new(Mutex::new(State {
+            caches: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            reconcile_policies: BTreeMap::new(),
+            leading: false,
+            ticked: Instant::now(),
+        })))
     }
 }
 
@@ -71,6 +79,11 @@ impl Health {
         self.state().policies.insert(slot, digest.into());
     }
 
+    /// What runs here of each policy of the cluster, by slot and name.
+    pub fn reconcile_policies(&self, lines: BTreeMap<String, String>) {
+        self.state().reconcile_policies = lines;
+    }
+
     /// Whether all expected caches are synced. Nothing expected is not ready either: the start has not come that far.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -92,8 +105,15 @@ impl Health {
         });
         let none = state.caches.is_empty().then(|| "caches: not ok: not started\n".to_owned());
         let policies = state.policies.iter().map(|(slot, digest)| format!("policy {slot}: ok: {digest}\n"));
+        let cluster = state.reconcile_policies.iter().map(|(name, word)| format!("policy {name}: {word}\n"));
         let end = if state.ready() { "ready\n" } else { "not ready\n" };
-        std::iter::once(format!("role: ok: {role}\n")).chain(none).chain(caches).chain(policies).chain([end.to_owned()]).collect()
+        std::iter::once(format!("role: ok: {role}\n"))
+            .chain(none)
+            .chain(caches)
+            .chain(policies)
+            .chain(cluster)
+            .chain([end.to_owned()])
+            .collect()
     }
 
     /// A thread that panicked while it held the lock has changed one field or none: the state is usable.

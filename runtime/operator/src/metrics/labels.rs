@@ -13,11 +13,13 @@ pub enum Kind {
     KonnectExtension,
     /// gateway-operator.konghq.com KongPluginInstallation.
     KongPluginInstallation,
+    /// weir.dev ReconcilePolicy.
+    ReconcilePolicy,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::DataPlane, Self::KonnectExtension, Self::KongPluginInstallation];
+    pub const ALL: [Self; 4] = [Self::DataPlane, Self::KonnectExtension, Self::KongPluginInstallation, Self::ReconcilePolicy];
 }
 
 /// How one pass over an object ended.
@@ -168,6 +170,8 @@ pub enum ObjectKind {
     KongPluginInstallation,
     /// gateway.networking.k8s.io ReferenceGrant.
     ReferenceGrant,
+    /// weir.dev ReconcilePolicy.
+    ReconcilePolicy,
 }
 
 impl ObjectKind {
@@ -190,6 +194,7 @@ impl ObjectKind {
             Self::ConfigMap => "ConfigMap",
             Self::KongPluginInstallation => "KongPluginInstallation",
             Self::ReferenceGrant => "ReferenceGrant",
+            Self::ReconcilePolicy => "ReconcilePolicy",
         }
     }
 }

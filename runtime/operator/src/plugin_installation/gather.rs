@@ -169,7 +169,8 @@ fn snapshot(context: &Context, key: &Key, installation: &KongPluginInstallation,
     }
 }
 
-/// DataPlanes that name the installation and may, or whose pods have its content already: a grant that is withdrawn takes nothing away.
+/// DataPlanes that name the installation, also those that may not: its owner is to hear of them, and a grant that is withdrawn takes nothing
+/// away from pods.
 fn claimants(context: &Context, key: &Key, installation: &KongPluginInstallation, sealing: &Sealing) -> Vec<Claimant> {
     let world = &context.world;
     let uid = installation.metadata.uid.as_deref().unwrap_or_default();
@@ -186,14 +187,13 @@ fn claimants(context: &Context, key: &Key, installation: &KongPluginInstallation
         let data_plane = world.data_planes.get(&user)?;
         let meta = Cached::meta(&*data_plane);
         let uid = meta.uid.clone().filter(|_| meta.deletion_timestamp.is_none())?;
-        let mounts = mounts(&uid);
-        let created = meta.creation_timestamp.as_ref().map(|time| time.0);
-        (mounts || super::permitted(context, &user.namespace, key)).then_some(Claimant {
+        Some(Claimant {
+            permitted: super::permitted(context, &user.namespace, key),
+            mounts: mounts(&uid),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
             namespace: user.namespace,
             name: user.name,
             uid,
-            mounts,
-            created,
         })
     };
     context.plugins.users.of(key).into_iter().filter_map(claimant).collect()

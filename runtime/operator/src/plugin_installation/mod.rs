@@ -25,6 +25,7 @@ use weir_core::{
     events::Event,
     plan::{Change, Outcome as Asked, Plan},
     plugin_installation::reconcile,
+    policy::selection::ObjectKind as ObjectKindOf,
 };
 
 pub use self::{
@@ -40,6 +41,7 @@ use crate::{
     memory::Remembered,
     metrics::{ErrorReason, Kind, ObjectKind, Outcome},
     queue::{self, Next},
+    reconcile_policy,
 };
 
 /// A pass that could not see everything it needs waits so long.
@@ -99,7 +101,8 @@ async fn look(context: &Context, key: &Key, installation: &KongPluginInstallatio
     remembered.begin(&uid);
     // Set before the first pass; without a key no record could be believed, so nothing is decided.
     let Some(sealing) = context.sealing.get() else { return (Outcome::Failed, Next::After(UNSEEN)) };
-    let policies = context.policies.current();
+    let place = reconcile_policy::place(context, ObjectKindOf::PluginInstallation, &installation.metadata);
+    let policies = context.policies.book.policies(&place);
     let packaging = policies.plugin_packaging.identity();
     let gathering = gather::look(context, key, installation, packaging, sealing).instrument(tracing::info_span!("gather"));
     let gather::Seen { snapshot, after } = match gathering.await {

@@ -118,7 +118,7 @@ fn looked(known: &Known) -> Looked {
 }
 
 /// Credentials for one repository, or what is wrong with the Secret. No value of it is in any text.
-fn read(key: &Key, secret: &Secret, reference: &Reference) -> Result<Credentials, String> {
+pub(crate) fn read(key: &Key, secret: &Secret, reference: &Reference) -> Result<Credentials, String> {
     let type_ = secret.type_.as_deref().unwrap_or("Opaque");
     let (kind, entry) = match type_ {
         "kubernetes.io/dockerconfigjson" => (DockerConfig::Json, ".dockerconfigjson"),

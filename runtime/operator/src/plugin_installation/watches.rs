@@ -15,6 +15,7 @@ use crate::{
     context::Context,
     grants::{Grant, v1, v1beta1},
     metrics::ObjectKind,
+    reconcile_policy,
     watch::{Optional, Selection, Watching, namespaced, optional},
     world::{content_meta, slim_served},
 };
@@ -84,6 +85,7 @@ fn itself(context: &Context, change: &Change<KongPluginInstallation>) {
     let named =
         |object: &Option<Arc<KongPluginInstallation>>| object.as_deref().and_then(users::secret).into_iter().collect::<BTreeSet<_>>();
     context.plugins.secrets.changed(&change.key, &named(&change.old), &named(&change.new));
+    reconcile_policy::watches::object(context, change);
     let queue = &context.installations.queue;
     match (&change.old, &change.new) {
         (Some(old), Some(new)) if is_echo(old, new) => queue.soon(change.key.clone()),

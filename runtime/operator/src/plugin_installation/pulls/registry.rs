@@ -57,11 +57,14 @@ fn problem(reference: &Reference, error: &Error) -> Problem {
     Problem { message, transient: error.transient(), retry_after: error.retry_after(), outcome: outcome(error) }
 }
 
-fn outcome(error: &Error) -> PullOutcome {
+/// Metric label of an error.
+#[must_use]
+pub fn outcome(error: &Error) -> PullOutcome {
     match error {
         Error::Unauthorized { .. } | Error::Denied { .. } => PullOutcome::Unauthorized,
         Error::NotFound { .. } => PullOutcome::NotFound,
         Error::Network { .. } | Error::Timeout { .. } => PullOutcome::Transient,
+        Error::Everywhere { last, .. } => outcome(last),
         Error::Status { .. } if error.transient() => PullOutcome::Transient,
         Error::Status { .. }
         | Error::NotAllowed { .. }
@@ -77,6 +80,10 @@ fn outcome(error: &Error) -> PullOutcome {
         | Error::TooShort { .. }
         | Error::Manifest { .. }
         | Error::Layer { .. }
+        | Error::Component { .. }
+        | Error::ManyTags { .. }
+        | Error::Mirror { .. }
+        | Error::MirrorCredentials { .. }
         | Error::Decoder { .. } => PullOutcome::Refused,
     }
 }

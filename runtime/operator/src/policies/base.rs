@@ -1,5 +1,5 @@
-//! The policies in force, and the files they may come from: a file that changes is loaded and takes over with no restart; one that does
-//! not load changes nothing.
+//! The policies that answer where no ReconcilePolicy does, and the files they may come from: a file that changes is loaded and takes over
+//! with no restart; one that does not load changes nothing.
 
 use std::{
     path::PathBuf,
@@ -8,45 +8,50 @@ use std::{
 };
 
 use tokio::sync::watch;
-use weir_core::policy::{Policies, Policy, Slot, SlotName};
+use weir_core::policy::{Policies, SlotName};
 use weir_host::{
     files::{self, Files, Loaded},
-    layer::{Counters, Memo, MemoSize, Observe},
+    layer::{Counters, MemoSize},
     wasm::{Limits, Wasm},
 };
 
+use super::{
+    revisions::{PACKAGING, remembered},
+    samples::Samples,
+};
 use crate::health::Health;
 
 /// How often the files are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// An answer names every file of an artifact, and is asked for only while it is not in force: few are worth keeping.
-const PACKAGING: MemoSize = MemoSize { entries: 256, bytes: 4 << 20 };
-
-/// The policies in force.
-pub struct InForce {
+/// The policies that answer where no ReconcilePolicy does.
+pub struct Base {
     host: Wasm,
     files: Files,
     counters: Arc<Counters>,
+    samples: Arc<Samples>,
     health: Health,
+    /// Stand in for policies that fail, where their owners want that.
+    builtin: Policies,
     policies: RwLock<Policies>,
 }
 
 /// What tells one version of a file from another.
 type Stamp = Vec<(PathBuf, Option<(SystemTime, u64)>)>;
 
-impl InForce {
+impl Base {
     /// Loads them for the first time. A component that cannot be used stands for its slot and always fails: objects say so.
     ///
     /// # Errors
     /// Unreadable files, settings that are refused.
-    pub fn load(host: Wasm, files: Files, counters: Arc<Counters>, health: Health) -> Result<Self, files::Error> {
+    pub fn load(host: Wasm, files: Files, counters: Arc<Counters>, samples: Arc<Samples>, health: Health) -> Result<Self, files::Error> {
         let loaded = files.load(&host, Limits::default())?;
         for unusable in &loaded.unusable {
             tracing::error!(slot = %unusable.slot, path = %unusable.path.display(), error = %unusable.error, "a policy cannot be used");
         }
-        let policies = RwLock::new(layered(loaded, &counters));
-        let this = Self { host, files, counters, health, policies };
+        let builtin = layered(Files::default().load(&host, Limits::default())?, &counters, &samples);
+        let policies = RwLock::new(layered(loaded, &counters, &samples));
+        let this = Self { host, files, counters, samples, health, builtin, policies };
         this.report();
         Ok(this)
     }
@@ -55,6 +60,12 @@ impl InForce {
     #[must_use]
     pub fn current(&self) -> Policies {
         self.policies.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Those inside of the operator, with their own defaults.
+    #[must_use]
+    pub fn builtin(&self) -> Policies {
+        self.builtin.clone()
     }
 
     fn report(&self) {
@@ -118,7 +129,7 @@ impl InForce {
             return false;
         }
         tracing::info!(?before, ?after, "policies were swapped");
-        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = layered(loaded, &self.counters);
+        *self.policies.write().unwrap_or_else(PoisonError::into_inner) = layered(loaded, &self.counters, &self.samples);
         self.report();
         true
     }
@@ -129,15 +140,11 @@ fn identities(policies: &Policies) -> [(String, String); 3] {
     [of(policies.konnect_env.identity()), of(policies.conflict_resolution.identity()), of(policies.plugin_packaging.identity())]
 }
 
-fn layered(loaded: Loaded, counters: &Arc<Counters>) -> Policies {
+fn layered(loaded: Loaded, counters: &Arc<Counters>, samples: &Samples) -> Policies {
+    let Policies { konnect_env, conflict_resolution, plugin_packaging } = loaded.policies;
     Policies {
-        konnect_env: remembered(loaded.policies.konnect_env, counters, MemoSize::default()),
-        conflict_resolution: remembered(loaded.policies.conflict_resolution, counters, MemoSize::default()),
-        plugin_packaging: remembered(loaded.policies.plugin_packaging, counters, PACKAGING),
+        konnect_env: konnect_env.map(|policy| remembered(policy, counters, samples, MemoSize::default())),
+        conflict_resolution: conflict_resolution.map(|policy| remembered(policy, counters, samples, MemoSize::default())),
+        plugin_packaging: plugin_packaging.map(|policy| remembered(policy, counters, samples, PACKAGING)),
     }
-}
-
-/// Memory outside of the counter: what is counted are the questions that reach the policy.
-fn remembered<S: Slot>(policy: Arc<dyn Policy<S>>, counters: &Arc<Counters>, size: MemoSize) -> Arc<dyn Policy<S>> {
-    Arc::new(Memo::new(Arc::new(Observe::new(policy, Arc::clone(counters))), size))
 }

@@ -1,0 +1,211 @@
+//! ReconcilePolicy: from a component in a registry to the one that answers, and back. What is decided is decided in the core; here it is
+//! fetched, verified, compiled, tried, and run.
+
+mod demand;
+mod fetch;
+mod follow;
+mod gather;
+mod signatures;
+mod steps;
+pub mod watches;
+mod works;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use kube::Resource;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tracing::Instrument;
+use weir_api::reconcile_policy::{ReconcilePolicy, ReconcilePolicyStatus};
+use weir_core::{plan::Plan, reconcile_policy::reconcile};
+use weir_host::oci::{Puller, Registries, Store};
+
+pub(crate) use self::gather::place;
+pub use self::signatures::Signatures;
+use self::{
+    fetch::Sources,
+    follow::{Follower, Setup},
+    steps::Workshop,
+    works::Works,
+};
+use crate::{
+    apply::Patched,
+    cache::Key,
+    clock::Clock,
+    context::Context,
+    health::Health,
+    memory::Memory,
+    metrics::{ErrorReason, Kind, ObjectKind, Outcome},
+    plugin_installation::Looks,
+    policies::{Book, Breakers, Revisions},
+    queue::{Next, Queue},
+    world::World,
+};
+
+/// What passes over policies and over everything else share.
+pub struct Shared {
+    /// What is looked at next.
+    pub queue: Queue,
+    /// What is remembered between passes.
+    pub memory: Memory,
+    /// When tags were last looked up.
+    pub looks: Looks,
+    /// Candidates.
+    pub works: Arc<Works>,
+    /// What runs.
+    pub follower: Arc<Follower>,
+    /// Loaded revisions.
+    pub revisions: Arc<Revisions>,
+    /// Who answers.
+    pub book: Arc<Book>,
+    /// Policies whose work ended, whose breaker opened, or for which something else runs.
+    news: Mutex<Option<News>>,
+}
+
+struct News {
+    ended: UnboundedReceiver<Key>,
+    changed: UnboundedReceiver<Key>,
+}
+
+/// What [`Shared::new`] is made of.
+pub struct Parts {
+    /// Who answers.
+    pub book: Arc<Book>,
+    /// Loaded revisions.
+    pub revisions: Arc<Revisions>,
+    /// Told of policies whose work ended or whose breaker opened.
+    pub ended: (UnboundedSender<Key>, UnboundedReceiver<Key>),
+    /// Registries.
+    pub sources: Sources,
+    /// Signatures.
+    pub signatures: Signatures,
+    /// Caches.
+    pub world: Arc<World>,
+    /// Time.
+    pub clock: Clock,
+    /// Told what runs.
+    pub health: Health,
+    /// The operator's own namespace.
+    pub operator_namespace: String,
+    /// Whether policies of other namespaces count.
+    pub tenants: bool,
+}
+
+/// Where components come from.
+pub fn sources(client: kube::Client, registries: Registries, puller: Puller, store: Option<Store>) -> Sources {
+    Sources::new(client, registries, puller, store)
+}
+
+/// The breakers, and where they and work tell of their ends.
+pub fn breakers(clock: Clock) -> (Arc<Breakers>, (UnboundedSender<Key>, UnboundedReceiver<Key>)) {
+    let (sender, receiver) = unbounded_channel();
+    (Arc::new(Breakers::new(clock, sender.clone())), (sender, receiver))
+}
+
+impl Shared {
+    /// Nothing runs yet.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { book, revisions, ended, sources, signatures, world, clock, health, operator_namespace, tenants } = parts;
+        let (ended_sender, ended) = ended;
+        let (changed_sender, changed) = unbounded_channel();
+        let workshop = Arc::new(Workshop { sources, signatures, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world });
+        let told = ended_sender.clone();
+        let works = Arc::new(Works::new(Arc::clone(&workshop), ended_sender));
+        let setup = Setup { workshop, works: Arc::clone(&works), clock, health, operator_namespace, tenants, told };
+        Self {
+            queue: Queue::default(),
+            memory: Memory::default(),
+            looks: Looks::default(),
+            works,
+            follower: Arc::new(Follower::new(setup, changed_sender)),
+            revisions,
+            book,
+            news: Mutex::new(Some(News { ended, changed })),
+        }
+    }
+}
+
+/// Passes on what happens to policies, on every replica: what is loaded by now runs. Queues of a standby are closed. Only the first call
+/// does anything.
+pub async fn news(context: Arc<Context>) {
+    let shared = &context.policies;
+    let news = shared.news.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut news) = news else { return };
+    loop {
+        tokio::select! {
+            Some(key) = news.ended.recv() => shared.queue.now(key),
+            Some(key) = news.changed.recv() => {
+                if let Some(policy) = context.world.policies.get(&key) {
+                    shared.follower.follow(&policy);
+                }
+                context.all_installations();
+                context.all_data_planes();
+                shared.queue.changed(key);
+            }
+            else => return,
+        }
+    }
+}
+
+/// One pass.
+pub async fn pass(context: Arc<Context>, key: Key) -> Next {
+    let begun = Instant::now();
+    let Some(policy) = context.world.policies.get(&key) else {
+        context.policies.memory.forget(&key);
+        context.policies.queue.forget(&key);
+        context.policies.looks.forget(&key);
+        context.policies.works.forget(&key);
+        return Next::Done;
+    };
+    let span = tracing::info_span!("reconcile", kind = "ReconcilePolicy", namespace = key.namespace, name = key.name);
+    let (outcome, next) = look(&context, &key, &policy).instrument(span).await;
+    context.metrics.reconciled(Kind::ReconcilePolicy, outcome, begun.elapsed());
+    next
+}
+
+async fn look(context: &Arc<Context>, key: &Key, policy: &ReconcilePolicy) -> (Outcome, Next) {
+    let gather::Seen { snapshot, after } = gather::look(context, key, policy).await;
+    let plan = reconcile(&snapshot);
+    let next = after.map_or(Next::Done, Next::After);
+    match write(context, key, policy, &plan).await {
+        Patched::Done => {
+            publish(context, key, policy, plan);
+            (Outcome::Done, next)
+        }
+        Patched::Gone => (Outcome::Done, Next::Done),
+        Patched::Stale => (Outcome::Done, Next::BackOff),
+        Patched::Failed(error) => {
+            context.metrics.failed(Kind::ReconcilePolicy, ErrorReason::of(&error));
+            tracing::warn!(%error, "a write to a ReconcilePolicy failed");
+            (Outcome::Failed, Next::BackOff)
+        }
+    }
+}
+
+/// The status first: what takes over is what it says.
+async fn write(context: &Arc<Context>, key: &Key, policy: &ReconcilePolicy, plan: &Plan<ReconcilePolicyStatus>) -> Patched {
+    let cache = &context.world.policies;
+    if let Some(status) = plan.status.as_ref().filter(|_| plan.status_changed) {
+        match context.writer.status(ObjectKind::ReconcilePolicy, cache, policy, policy.status.as_ref(), status).await {
+            Patched::Done => context.policies.follower.follow(&ReconcilePolicy { status: Some(status.clone()), ..policy.clone() }),
+            other @ (Patched::Stale | Patched::Gone | Patched::Failed(_)) => return other,
+        }
+    }
+    let current = cache.get(key).unwrap_or_else(|| Arc::new(policy.clone()));
+    context.writer.object(ObjectKind::ReconcilePolicy, cache, &current, &plan.changes).await
+}
+
+/// After the status: what is told has happened.
+fn publish(context: &Context, key: &Key, policy: &ReconcilePolicy, plan: Plan<ReconcilePolicyStatus>) {
+    let memory = context.policies.memory.of(key);
+    let news = {
+        let mut remembered = memory.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.begin(policy.metadata.uid.as_deref().unwrap_or_default());
+        remembered.news(plan.events)
+    };
+    if !news.is_empty() {
+        context.events.publish(&policy.object_ref(&()), news);
+    }
+}
