@@ -160,8 +160,8 @@ fn plans(policies: &Policies) {
 
 fn memo(policies: &Policies) -> Policies {
     Policies {
-        konnect_env: Arc::new(Memo::new(policies.konnect_env.clone(), MemoSize::default())),
-        conflict_resolution: Arc::new(Memo::new(policies.conflict_resolution.clone(), MemoSize::default())),
+        konnect_env: policies.konnect_env.clone().map(|policy| Arc::new(Memo::new(policy, MemoSize::default()))),
+        conflict_resolution: policies.conflict_resolution.clone().map(|policy| Arc::new(Memo::new(policy, MemoSize::default()))),
         plugin_packaging: policies.plugin_packaging.clone(),
     }
 }

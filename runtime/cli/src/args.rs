@@ -25,6 +25,9 @@ pub enum Command {
     /// Run the operator: DataPlanes and KonnectExtensions of a cluster converge.
     #[command(after_help = crate::operator::HELP)]
     Operator(Box<crate::operator::Args>),
+    /// Publish, fetch, look at and check policies, without a cluster.
+    #[command(after_help = crate::policy::HELP)]
+    Policy(Box<crate::policy::Args>),
     /// Print the CustomResourceDefinitions.
     Crds(Crds),
     /// Print a completion script for a shell.
@@ -74,15 +77,9 @@ pub struct Plan {
     /// Pull the artifacts that no --artifact gives from their registries.
     #[arg(long)]
     pub pull: bool,
-    /// Credentials for --pull: a docker config file. Pull Secrets of the manifests are not used: their values are never read.
-    #[arg(long, env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE")]
-    pub registry_auth_file: Option<PathBuf>,
-    /// Registry that --pull speaks to in plain HTTP. Repeatable; loopback needs none.
-    #[arg(long = "insecure-registry", env = "WEIR_INSECURE_REGISTRY", value_name = "HOST[:PORT]", value_delimiter = ',')]
-    pub insecure_registries: Vec<String>,
-    /// PEM file with CAs of registries for --pull, trusted beside the system's. Repeatable.
-    #[arg(long = "registry-ca", env = "WEIR_REGISTRY_CA", value_name = "FILE", value_delimiter = ',')]
-    pub registry_cas: Vec<PathBuf>,
+    /// How --pull reaches registries. Pull Secrets of the manifests are not used: their values are never read.
+    #[command(flatten)]
+    pub registry: crate::registry::Flags,
     /// Let DataPlanes use installations of other namespaces without a ReferenceGrant, as Kong's operator does.
     #[arg(long, env = "WEIR_ALLOW_CROSS_NAMESPACE_PLUGINS")]
     pub allow_cross_namespace_plugins: bool,

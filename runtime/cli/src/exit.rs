@@ -9,7 +9,7 @@ use weir_core::plan::Outcome;
 pub enum Exit {
     /// 0: all done.
     Done,
-    /// 1: something was refused or is held.
+    /// 1: something was refused or is held; a policy refuses its settings.
     Held,
     /// 2: usage, or unreadable input.
     Usage,
@@ -17,11 +17,11 @@ pub enum Exit {
     Trapped,
     /// 4: a policy ran out of time or memory.
     Exhausted,
-    /// 5: a policy was not available.
+    /// 5: a policy was not available; a registry does not give or take an artifact: not found, no access, no trusted connection.
     Unavailable,
     /// 6: a signature or digest was wrong.
     Unverified,
-    /// 7: a component is not compatible with its slot.
+    /// 7: a component is not compatible with its slot; an artifact is none, or none that can be used.
     Incompatible,
     /// 8: internal error.
     Internal,

@@ -4,6 +4,8 @@ pub mod args;
 pub mod exit;
 pub mod operator;
 pub mod plan;
+pub mod policy;
+pub mod registry;
 
 use std::{io::Write, process::ExitCode};
 
@@ -20,6 +22,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let result = match cli.command {
         Command::Plan(args) => plan::run(&args),
         Command::Operator(args) => operator::run(&args),
+        Command::Policy(args) => policy::run(&args),
         Command::Crds(args) => crds(args),
         Command::Completion { shell } => {
             let mut out = Vec::new();

@@ -117,7 +117,11 @@ pub struct Args {
     #[arg(long, env = "WEIR_ALLOW_CROSS_NAMESPACE_PLUGINS", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, default_missing_value = "true")]
     allow_cross_namespace_plugins: bool,
-    /// Registry of plugins that is spoken to in plain HTTP. Repeatable.
+    /// Let ReconcilePolicies of namespaces other than the operator's answer for objects of their own namespace.
+    #[arg(long, env = "WEIR_TENANT_POLICIES", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, default_missing_value = "true")]
+    tenant_policies: bool,
+    /// Registry of plugins or policies that is spoken to in plain HTTP. Repeatable.
     #[arg(long = "insecure-registry", env = "WEIR_INSECURE_REGISTRY", value_name = "HOST[:PORT]", value_delimiter = ',')]
     insecure_registries: Vec<String>,
     /// PEM file with CAs of registries, trusted beside the system's. Repeatable.
@@ -233,6 +237,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         concurrency: usize::from(args.max_concurrent_reconciles),
         plugin_installations: args.enable_plugin_installations,
         cross_namespace_plugins: args.allow_cross_namespace_plugins,
+        tenant_policies: args.tenant_policies,
         insecure_registries: given(&args.insecure_registries),
         registry_cas: args.registry_cas.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect(),
         allowed_registries: given(&args.allowed_registries),
@@ -293,6 +298,7 @@ fn print(args: &Args) -> serde_json::Value {
         "otlp-endpoint": args.otlp_endpoint,
         "enable-plugin-installations": args.enable_plugin_installations,
         "allow-cross-namespace-plugins": args.allow_cross_namespace_plugins,
+        "tenant-policies": args.tenant_policies,
         "insecure-registry": args.insecure_registries,
         "registry-ca": args.registry_cas,
         "allowed-registries": args.allowed_registries,

@@ -1,49 +1,58 @@
 //! Artifacts of a plan: from files, or from the registry that `spec.image` names.
 
-use std::{collections::BTreeMap, io::Read, path::Path, sync::Arc};
+#[cfg(test)]
+mod tests;
 
-use tokio::runtime::Runtime;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+};
+
 use weir_core::plugin_installation::snapshot::{Artifact, Fetch};
-use weir_host::oci::{self, Credentials, DockerConfig, Limits, Puller, Reference, Registries};
+use weir_host::oci::{self, Limits, Reference};
 
 use crate::{
     args,
-    exit::{Exit, Failure},
+    exit::Failure,
+    registry::{Lookup, Registry},
 };
-
-/// Largest file of credentials or CAs, bytes.
-const MAX_FILE: u64 = 1 << 20;
 
 /// Where artifacts come from.
 pub struct Artifacts {
-    /// Files, by the reference that names them, in its canonical form.
-    given: BTreeMap<String, Arc<Artifact>>,
+    /// What `--artifact` gives, by the reference in its canonical form.
+    given: BTreeMap<String, Given>,
     registry: Option<Registry>,
 }
 
-struct Registry {
-    runtime: Runtime,
-    puller: Puller,
-    /// A docker config.
-    auth: Option<Vec<u8>>,
+struct Given {
+    /// The reference as it was written.
+    reference: String,
+    /// Its content, or why an operator would not take it.
+    artifact: Result<Arc<Artifact>, String>,
 }
 
 impl Artifacts {
     /// Reads `--artifact REF=PATH`, and gets ready to pull the others where `--pull` says so.
     ///
     /// # Errors
-    /// A reference that is none, what cannot be read as an artifact, unusable registry settings ([`Exit::Usage`]).
+    /// A reference that is none, a path where no artifact is, unusable registry settings ([`Exit::Usage`]).
     pub fn new(args: &args::Plan) -> anyhow::Result<Self> {
         let mut given = BTreeMap::new();
         for (reference, path) in &args.artifacts {
             let key = canonical(reference).map_err(|error| Failure::usage(format!("--artifact {reference}: {error}")))?;
-            let artifact = oci::local::read(path, &Limits::default())
-                .map_err(|error| Failure::usage(format!("--artifact {reference}={}: {error}", path.display())))?;
-            if given.insert(key, Arc::new(core_artifact(artifact))).is_some() {
+            let artifact = match oci::local::read(path, &Limits::default()) {
+                Ok(artifact) => Ok(Arc::new(core_artifact(artifact))),
+                Err(error) if is_no_artifact(&error) => {
+                    return Err(Failure::usage(format!("--artifact {reference}={}: {error}", path.display())).into());
+                }
+                Err(error) => Err(format!("{reference}: {}", without_folder(&error.to_string(), path))),
+            };
+            if given.insert(key, Given { reference: reference.clone(), artifact }).is_some() {
                 return Err(Failure::usage(format!("--artifact {reference} is there twice")).into());
             }
         }
-        Ok(Self { given, registry: args.pull.then(|| Registry::new(args)).transpose()? })
+        Ok(Self { given, registry: args.pull.then(|| Registry::new(&args.registry, Lookup::Nowhere, args.quiet)).transpose()? })
     }
 
     /// The artifact that an installation's `spec.image` names.
@@ -53,49 +62,51 @@ impl Artifacts {
             Err(error) => return Fetch::Failed { message: format!("spec.image: {error}"), transient: false, digest: None },
         };
         match (self.given.get(&reference.to_string()), &self.registry) {
-            (Some(artifact), _) => Fetch::Fetched(Arc::clone(artifact)),
-            (None, Some(registry)) => registry.pull(&reference),
+            (Some(Given { artifact: Ok(artifact), reference: _ }), _) => Fetch::Fetched(Arc::clone(artifact)),
+            (Some(Given { artifact: Err(message), reference: _ }), _) => {
+                Fetch::Failed { message: message.clone(), transient: false, digest: None }
+            }
+            (None, Some(registry)) => pull(registry, &reference),
             (None, None) => Fetch::NotAsked,
         }
     }
-}
 
-impl Registry {
-    fn new(args: &args::Plan) -> anyhow::Result<Self> {
-        let registries = Registries {
-            insecure: args.insecure_registries.clone(),
-            ca_bundles: args.registry_cas.iter().map(|path| read("--registry-ca", path)).collect::<anyhow::Result<_>>()?,
-            proxies: crate::operator::proxies(|name| std::env::var(name).ok()),
-            ..Registries::default()
-        };
-        let puller = Puller::new(registries).map_err(|error| Failure::usage(format!("--pull: {error}")))?;
-        let auth = args.registry_auth_file.as_ref().map(|path| read("--registry-auth-file", path)).transpose()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { runtime, puller, auth })
-    }
-
-    fn pull(&self, reference: &Reference) -> Fetch {
-        let credentials = match self.auth.as_ref().map(|auth| oci::docker_config(DockerConfig::Json, auth, reference)) {
-            None | Some(Err(oci::CredentialsError::NoEntry { .. })) => Credentials::Anonymous,
-            Some(Ok(credentials)) => credentials,
-            Some(Err(error)) => return Fetch::Failed { message: format!("--registry-auth-file: {error}"), transient: false, digest: None },
-        };
-        match self.runtime.block_on(self.puller.pull(reference, &credentials, &Limits::default())) {
-            Ok(artifact) => Fetch::Fetched(Arc::new(core_artifact(artifact))),
-            Err(error) => Fetch::Failed { transient: error.transient(), message: error.to_string(), digest: None },
-        }
+    /// References of `--artifact` that none of these images is, as they were written.
+    pub(super) fn unused<'a>(&self, images: impl Iterator<Item = &'a str>) -> Vec<&str> {
+        let named: BTreeSet<String> = images.filter_map(|image| canonical(image).ok()).collect();
+        self.given.iter().filter(|(key, _)| !named.contains(*key)).map(|(_, given)| given.reference.as_str()).collect()
     }
 }
 
-fn read(flag: &str, path: &Path) -> anyhow::Result<Vec<u8>> {
-    let failed = |why: String| Failure { exit: Exit::Usage, message: format!("{flag} {}: {why}", path.display()) };
-    let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(failed(format!("over {} MiB", MAX_FILE >> 20)).into());
+/// Whether the command line is wrong. What is wrong with an artifact's content is its installation's trouble, as it is in a cluster.
+fn is_no_artifact(error: &oci::local::Error) -> bool {
+    use oci::local::Error;
+    match error {
+        Error::Read { .. } | Error::Unknown { .. } | Error::NoLayout { .. } | Error::NoImage { .. } | Error::Images { .. } => true,
+        Error::TooLarge { .. }
+        | Error::Missing { .. }
+        | Error::Broken { .. }
+        | Error::Manifest { .. }
+        | Error::Content { .. }
+        | Error::Component { .. } => false,
     }
-    Ok(bytes)
+}
+
+/// A status is the same on every machine: it names the file, not the folder it happens to lie in.
+fn without_folder(message: &str, path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_else(|| "the artifact".to_owned());
+    message.replacen(&path.display().to_string(), &name, 1)
+}
+
+fn pull(registry: &Registry, reference: &Reference) -> Fetch {
+    let credentials = match registry.credentials(reference) {
+        Ok(credentials) => credentials,
+        Err(failure) => return Fetch::Failed { message: failure.message, transient: false, digest: None },
+    };
+    match registry.wait(registry.puller().pull(reference, &credentials, &Limits::default())) {
+        Ok(artifact) => Fetch::Fetched(Arc::new(core_artifact(artifact))),
+        Err(error) => Fetch::Failed { transient: error.transient(), message: error.to_string(), digest: None },
+    }
 }
 
 fn canonical(reference: &str) -> Result<String, oci::ReferenceError> {

@@ -11,12 +11,16 @@ use weir_api::{
     plugin_installation::{KongPluginInstallation, KongPluginInstallationStatus},
 };
 use weir_core::{
-    dataplane::snapshot::{Installation, Lookup, PluginUse},
+    dataplane::{
+        plugins::mounted_maps,
+        snapshot::{Installation, Lookup, PluginUse},
+    },
     decisions::Sealing,
     names,
     plan::{Change, Object, Plan},
     plugin_installation::{
         self,
+        content::MOUNTED_PREFIX,
         snapshot::{Claimant, PullSecret, Snapshot},
     },
     policy::Policies,
@@ -102,37 +106,64 @@ impl World<'_> {
             namespace_labels: self.namespace_labels(&namespace),
             pull_secret: PullSecret::Usable,
             fetch: artifacts.of(&installation.spec.image),
-            claimants: self.claimants(&namespace, &name),
+            claimants: self.claimants(&installation),
             config_maps: self.owned_maps(&namespace, &uid),
             foreign: Vec::new(),
             installation,
         }
     }
 
-    fn claimants(&self, namespace: &str, name: &str) -> Vec<Claimant> {
+    /// DataPlanes of the manifests that name the installation.
+    fn claimants(&self, installation: &KongPluginInstallation) -> Vec<Claimant> {
+        let meta = &installation.metadata;
+        let (here, name) = (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+        let sets = self.sets(installation);
         let mut claimants: Vec<Claimant> = self
             .desired
             .data_planes
             .iter()
             .map(|sourced| &sourced.object)
-            .filter(|data_plane| named(data_plane).any(|(place, named)| place == namespace && named == name))
+            .filter(|data_plane| named(data_plane).any(|named| named == (here, name)))
             .map(|data_plane| {
                 let meta = &data_plane.metadata;
                 let live = find(&self.observed.data_planes, meta);
-                let (namespace, name) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
+                let (namespace, of) = (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default());
                 let uid = live.and_then(|live| live.metadata.uid.clone());
+                let uid = uid.unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &of));
                 Claimant {
-                    uid: uid.unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name)),
-                    namespace,
-                    name,
-                    mounts: false,
+                    permitted: self.is_permitted(&namespace, here, name),
+                    mounts: self.mounts(&uid, &sets),
                     created: live.and_then(|live| live.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+                    namespace,
+                    name: of,
+                    uid,
                 }
             })
             .collect();
         claimants.sort();
         claimants.dedup_by(|a, b| a.uid == b.uid);
         claimants
+    }
+
+    /// How the names of ConfigMaps begin that pods have of this installation.
+    fn sets(&self, installation: &KongPluginInstallation) -> Vec<String> {
+        let meta = &installation.metadata;
+        let owned = self.owned_maps(meta.namespace.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
+        let owned = owned.into_iter().filter_map(|map| map.labels?.remove(keys::PLUGIN_CONTENT));
+        let in_force = plugin_installation::in_force(installation, &Sealing::Open).map(|content| content.label());
+        owned.chain(in_force).map(|label| format!("{MOUNTED_PREFIX}{label}-")).collect()
+    }
+
+    /// Whether the observed pods of a DataPlane have one of these sets.
+    fn mounts(&self, uid: &str, sets: &[String]) -> bool {
+        let deployments = self.observed.deployments.iter().map(|sourced| &sourced.object);
+        let owned = deployments.filter(|d| d.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid));
+        owned.flat_map(mounted_maps).any(|map| sets.iter().any(|set| map.starts_with(set.as_str())))
+    }
+
+    /// Whether DataPlanes of a namespace may name an installation.
+    fn is_permitted(&self, from: &str, to: &str, name: &str) -> bool {
+        from == to || self.args.allow_cross_namespace_plugins || self.is_granted(from, to, name)
     }
 
     fn owned_maps(&self, namespace: &str, uid: &str) -> Vec<ObjectMeta> {
@@ -156,7 +187,7 @@ impl World<'_> {
                 let same = |i: &&KongPluginInstallation| i.metadata.namespace == meta.namespace && i.metadata.name == meta.name;
                 let planned = self.installations.installations.iter().find(same);
                 let found = planned.or_else(|| find(&self.observed.plugin_installations, &meta));
-                let permitted = namespace == own || self.args.allow_cross_namespace_plugins || self.is_granted(own, namespace, name);
+                let permitted = self.is_permitted(own, namespace, name);
                 let installation = found.map_or(Lookup::Missing, |found| Lookup::Found(seen(found, uid)));
                 PluginUse { namespace: namespace.to_owned(), name: name.to_owned(), installation, permitted }
             })

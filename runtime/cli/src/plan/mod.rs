@@ -30,6 +30,9 @@ use crate::{
     exit::{Exit, Failure},
 };
 
+/// Images that a warning names.
+const NAMED_IMAGES: usize = 5;
+
 /// Runs the command.
 ///
 /// # Errors
@@ -78,6 +81,8 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
         report.findings.push(object);
     }
     let artifacts = Artifacts::new(args)?;
+    let images = || desired.objects.plugin_installations.iter().map(|installation| installation.object.spec.image.as_str());
+    report.warnings.extend(artifacts.unused(images()).into_iter().map(|reference| unused(reference, images())));
     let mut world = gather::World {
         args,
         schemas: &schemas,
@@ -104,6 +109,21 @@ pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
         report.add(&Of::data_plane(meta), plan, &world.installations);
     }
     Ok(report)
+}
+
+/// An artifact that the plan is without, which is most often a slip of the pen.
+fn unused<'a>(reference: &str, images: impl Iterator<Item = &'a str>) -> String {
+    let images: BTreeSet<&str> = images.collect();
+    let named: Vec<&str> = images.iter().copied().take(NAMED_IMAGES).collect();
+    let more = match images.len().saturating_sub(NAMED_IMAGES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let they = match named.as_slice() {
+        [] => "there is none".to_owned(),
+        [_, ..] => format!("they name {}{more}", named.join(", ")),
+    };
+    format!("--artifact {reference}: no KongPluginInstallation of the manifests names it in spec.image; {they}")
 }
 
 /// A refused manifest is a finding: the others are still planned.
@@ -139,6 +159,9 @@ fn summary(err: &mut impl Write, report: &Report, quiet: bool) {
         let _ = writeln!(err, "weir plan: {line}");
     }
     if !quiet {
+        for line in &report.warnings {
+            let _ = writeln!(err, "weir plan: warning: {line}");
+        }
         if report.statuses.is_empty() {
             let _ = writeln!(err, "weir plan: the manifests contain no DataPlane and no KongPluginInstallation that can be planned");
         }

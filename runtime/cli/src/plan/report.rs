@@ -34,6 +34,9 @@ pub struct Report {
     /// Children of Kong's operator that would be taken over: they keep their names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub takeovers: Vec<Target>,
+    /// What is no part of a plan and may be a mistake, for the summary.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
     /// What is held back, for the summary.
     #[serde(skip)]
     pub held: Vec<String>,
