@@ -17,6 +17,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("cli standard input and YAML", stdin),
         test("cli exit codes", exit_codes),
         test("cli usage errors say what to do", usage),
+        test("cli an artifact that nothing names is warned of", unused),
         test("cli crds are the checked-in ones", crds),
         test("cli completion", completion),
         test("cli unquoted YAML 1.1 boolean is refused with its line", yaml11),
@@ -174,6 +175,20 @@ fn usage() {
         assert!(stderr(&output).contains(word), "{args:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "{args:?}");
     }
+}
+
+fn unused() {
+    let case = "tests/cases/plan-plugins/single-at-root";
+    let input = format!("{case}/input");
+    let [used, unused] = ["myheader", "other"].map(|name| format!("registry.example/plugins/{name}:1.0={case}/artifact"));
+    let line = ["plan", "-o", "json", "-f", input.as_str(), "--artifact", used.as_str(), "--artifact", unused.as_str()];
+    let output = run(&line, None);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let said = stderr(&output);
+    let warning = "warning: --artifact registry.example/plugins/other:1.0: no KongPluginInstallation of the manifests names it in spec.image; they name registry.example/plugins/myheader:1.0\n";
+    assert!(said.contains(warning) && !String::from_utf8_lossy(&output.stdout).contains("other:1.0"), "{said}");
+    let quiet = run(&[line.as_slice(), &["--quiet"]].concat(), None);
+    assert!(code(&quiet) == 0 && !stderr(&quiet).contains("warning"), "{}", stderr(&quiet));
 }
 
 fn crds() {

@@ -71,7 +71,7 @@ fn ends_in(name: &str, reason: &str, word: &str) {
 
 /// The engine serves others afterwards.
 fn good_policy_answers() {
-    let answer = block_on(defaults().konnect_env.evaluate(&input())).unwrap();
+    let answer = block_on(defaults().konnect_env.policy.evaluate(&input())).unwrap();
     assert!(answer.env.iter().any(|e| e.name == "KONG_ROLE" && e.value == "data_plane"));
 }
 

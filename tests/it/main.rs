@@ -13,6 +13,7 @@ mod cases;
 mod cli;
 mod hostile;
 mod kube;
+mod policy_cli;
 mod properties;
 mod registry;
 mod support;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     tests.extend(properties::tests());
     tests.extend(hostile::tests());
     tests.extend(cli::tests());
+    tests.extend(policy_cli::tests());
     tests.extend(registry::tests());
     tests.extend(kube::tests());
     let conclusion = libtest_mimic::run(&args, tests);

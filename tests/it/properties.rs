@@ -236,8 +236,8 @@ fn secretless() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let real = defaults();
     let policies = Policies {
-        konnect_env: Arc::new(Spy::<KonnectEnv> { inner: real.konnect_env, seen: seen.clone() }),
-        conflict_resolution: Arc::new(Spy::<ConflictResolution> { inner: real.conflict_resolution, seen: seen.clone() }),
+        konnect_env: real.konnect_env.map(|inner| Arc::new(Spy::<KonnectEnv> { inner, seen: seen.clone() })),
+        conflict_resolution: real.conflict_resolution.map(|inner| Arc::new(Spy::<ConflictResolution> { inner, seen: seen.clone() })),
         plugin_packaging: real.plugin_packaging,
     };
     cases(48, |spec| {
@@ -303,7 +303,7 @@ fn sealed() {
     next.data_plane.spec.deployment.as_mut().unwrap().pod_template_spec = serde_json::from_value(edited).unwrap();
     let identity = Identity { source: "down".into(), digest: "sha256:0".into(), settings_digest: "sha256:0".into() };
     let down = Policies {
-        konnect_env: Arc::new(Down(identity)),
+        konnect_env: Arc::new(Down(identity)).into(),
         conflict_resolution: defaults().conflict_resolution,
         plugin_packaging: defaults().plugin_packaging,
     };

@@ -3,6 +3,7 @@
 mod access;
 mod forms;
 mod hostile;
+mod signatures;
 mod tools;
 
 use std::{
@@ -34,11 +35,11 @@ const HANDLER: &str = "return { VERSION = \"1.0.0\", PRIORITY = 10 }\n";
 const SCHEMA: &str = "return { name = \"x\", fields = {} }\n";
 
 pub(crate) fn tests() -> Vec<Trial> {
-    [tools::tests(), forms::tests(), access::tests(), hostile::tests()].into_iter().flatten().collect()
+    [tools::tests(), forms::tests(), access::tests(), hostile::tests(), signatures::tests()].into_iter().flatten().collect()
 }
 
 /// Starts one, or says that this machine cannot.
-fn registry(test: &str, options: &RegistryOptions) -> Option<Registry> {
+pub(crate) fn registry(test: &str, options: &RegistryOptions) -> Option<Registry> {
     if let Some(reason) = Registry::missing() {
         skipped(test, &reason).unwrap();
         return None;
@@ -80,10 +81,10 @@ fn settings() -> Registries {
 }
 
 /// A directory that goes with its test.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("weir-registry-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
@@ -104,7 +105,7 @@ impl Scratch {
         self.0.join("plugin")
     }
 
-    fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();

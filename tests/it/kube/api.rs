@@ -32,6 +32,7 @@ pub(crate) const EXTENSION: Kind = kind("gateway-operator.konghq.com/v1alpha1", 
 /// Served only while a test has its CRD installed.
 pub(crate) const EXTENSION_V2: Kind = kind("konnect.konghq.com/v1alpha2", "KonnectExtension", "konnectextensions");
 pub(crate) const INSTALLATION: Kind = kind("gateway-operator.konghq.com/v1alpha1", "KongPluginInstallation", "kongplugininstallations");
+pub(crate) const POLICY: Kind = kind("weir.dev/v1alpha1", "ReconcilePolicy", "reconcilepolicies");
 pub(crate) const DEPLOYMENT: Kind = kind("apps/v1", "Deployment", "deployments");
 pub(crate) const REPLICA_SET: Kind = kind("apps/v1", "ReplicaSet", "replicasets");
 pub(crate) const POD: Kind = kind("v1", "Pod", "pods");
@@ -59,11 +60,12 @@ pub(crate) const VALIDATING: Kind = admission("ValidatingAdmissionPolicy", "vali
 const MUTATING_BINDING: Kind = admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings");
 const VALIDATING_BINDING: Kind = admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings");
 
-const ALL: [Kind; 25] = [
+const ALL: [Kind; 26] = [
     DATA_PLANE,
     EXTENSION,
     EXTENSION_V2,
     INSTALLATION,
+    POLICY,
     DEPLOYMENT,
     REPLICA_SET,
     POD,

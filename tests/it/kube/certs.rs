@@ -92,7 +92,8 @@ async fn made(lab: Lab) {
     })
     .await;
     ns.ready("gw", READY).await;
-    same("ReplicaSets", ns.list(REPLICA_SET, "app=gw").await.unwrap().len(), 2).unwrap();
+    // Kubernetes makes it a moment after the Deployment has changed.
+    ns.eventually(READY, "one roll", async || same("ReplicaSets", ns.list(REPLICA_SET, "app=gw").await?.len(), 2)).await;
     assert!(operator.is_running());
     // The CA goes: it is made again, and the pods follow once.
     system.delete(SECRET, "kong-operator-ca").await;

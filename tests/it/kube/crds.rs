@@ -19,10 +19,10 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 /// What is tried, and words of the refusal; none when it has to be let in.
-type Row = (&'static str, Value, Option<&'static str>);
+pub(super) type Row = (&'static str, Value, Option<&'static str>);
 
 /// Tries every row without storing anything, and reports all that are wrong.
-async fn check(ns: &Ns, rows: Vec<Row>) {
+pub(super) async fn check(ns: &Ns, rows: Vec<Row>) {
     let mut wrong = Vec::new();
     for (what, object, refusal) in rows {
         match (try_create(ns, &object).await, refusal) {

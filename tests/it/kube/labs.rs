@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 37] = [
+pub(crate) const LABS: [&str; 52] = [
     "broken-ending",
     "broken-useless",
     "traces",
@@ -51,7 +51,22 @@ pub(crate) const LABS: [&str; 37] = [
     "plugins-merged",
     "plugins-lua",
     "plugins-kills",
+    "plugins-spoilt",
+    "plugins-ownerless",
+    "plugins-records",
     "plugins-many",
+    "policies-swap",
+    "policies-tags",
+    "policies-refused",
+    "policies-manual",
+    "policies-offline",
+    "policies-kills",
+    "policies-standby",
+    "policies-breaker",
+    "policies-selection",
+    "policies-load",
+    "policies-hostile",
+    "policies-verified",
 ];
 
 /// A namespace for objects, another for operators, and a control plane.

@@ -10,6 +10,7 @@ mod cluster;
 mod converge;
 mod crds;
 mod crds_more;
+mod crds_policy;
 mod examples;
 mod extension;
 mod faults;
@@ -23,6 +24,7 @@ mod names;
 mod ns;
 mod others;
 mod plugins;
+mod policies;
 mod record;
 mod replicas;
 mod scaling;
@@ -41,6 +43,7 @@ pub(crate) fn tests() -> Vec<Trial> {
     [
         crds::tests(),
         crds_more::tests(),
+        crds_policy::tests(),
         examples::tests(),
         converge::tests(),
         scaling::tests(),
@@ -60,6 +63,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         traces::tests(),
         faults::tests(),
         plugins::tests(),
+        policies::tests(),
     ]
     .into_iter()
     .flatten()

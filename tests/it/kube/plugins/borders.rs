@@ -6,7 +6,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
-    PLUGINS_INSTALLED, PULLED, deployment, installation_with, installed, of, placed, rolled_out, sets,
+    PLUGINS_INSTALLED, PULLED, deployment, installation_with, installed, items, machine, of, placed, rolled_out, sets,
     shop::{Shop, Way, plugin},
     stays, tree, user,
 };
@@ -100,6 +100,11 @@ async fn plugins(ns: &Ns, library: &Ns, shop: &Shop) {
     let refused = [PLUGINS_INSTALLED, "False", "RefNotPermitted"];
     ns.says(DATA_PLANE, "gw", refused, &[&reference, "ReferenceGrant", "the pods are without it"], CONVERGED).await;
     assert!(sets(ns).await.unwrap().1.is_empty(), "nothing of it is here");
+    // Its owner hears who wants it, and nobody else fills the list of claims.
+    let waits = format!("{}/gw waits: no ReferenceGrant in namespace {LIBRARY}", ns.name);
+    let ready = ["Ready", "True", "Ready"];
+    let object = library.says(INSTALLATION, "p", ready, &["0 of 1 DataPlanes", &waits], CONVERGED).await;
+    assert_eq!(machine(&object, "weir.dev/claims"), Value::Null);
 
     let to = json!({"group": GROUP, "kind": INSTALLATION.kind});
     grant(library, "plugins", DATA_PLANE.kind, &ns.name, to.clone()).await;
@@ -112,6 +117,9 @@ async fn plugins(ns: &Ns, library: &Ns, shop: &Shop) {
     let template = deployment(ns, "gw").await["spec"]["template"].clone();
     library.delete(GRANT, "plugins").await;
     ns.says(DATA_PLANE, "gw", refused, &["ReferenceGrant", &first, "stays in the pods"], CONVERGED).await;
+    let object = library.says(INSTALLATION, "p", ready, &["0 of 1 DataPlanes", &waits], CONVERGED).await;
+    let claims = machine(&object, "weir.dev/claims");
+    assert_eq!((items(&claims).len(), &claims[0]["granted"], &claims[0]["permitted"]), (1, &json!(false), &json!(false)));
     library.edit(INSTALLATION, "p", of(&shop.image("p", "v2"))).await;
     installed(library, "p", &second).await;
     ns.apply(&user("late", &[&reference])).await;

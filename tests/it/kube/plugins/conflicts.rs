@@ -129,7 +129,7 @@ async fn merged(lab: Lab) {
     rolled_out(ns, "gw", &[&digest]).await;
     let vars = env(&deployment(ns, "gw").await);
     assert_eq!(vars["KONG_PLUGINS"], "bundled,mine,p");
-    assert_eq!(vars["KONG_LUA_PACKAGE_PATH"], "/mine/?.lua;/opt/?.lua;;");
+    assert_eq!(vars["KONG_LUA_PACKAGE_PATH"], "/mine/?.lua;/opt/?.lua;/opt/?/init.lua;;");
     // Without the plugin, the user's own words are left.
     ns.edit(DATA_PLANE, "gw", json!({"spec": {"pluginsToInstall": null}})).await;
     ns.eventually(CONVERGED, "the user's words alone", async || {

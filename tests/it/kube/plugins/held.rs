@@ -6,10 +6,10 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
-    PLUGINS_INSTALLED, PULLED, ROLLOUT_HELD, annotated, deployment, installation, installation_with, installed, machine, message, naming,
-    of, placed, rolled_out,
+    PLUGINS_INSTALLED, PULLED, ROLLOUT_HELD, Upgradable, annotated, deployment, installation, installation_with, installed, machine,
+    message, naming, of, placed, rolled_out,
     shop::{Shop, Way, plugin},
-    stays, tree, user,
+    stays, tree, upgradable, user,
 };
 use crate::kube::{
     api::{DATA_PLANE, INSTALLATION},
@@ -92,20 +92,13 @@ async fn hold(ns: &Ns) {
 /// The DataPlane's owner holds: what comes from the installation waits, what is the owner's own does not.
 async fn held(lab: Lab) {
     let ns = &lab.ns;
-    let Some(shop) = Shop::open(&lab) else { return };
-    let operator = shop.operator(&lab, &[]);
-    operator.wait_leading().await;
-    let (one, two) = (plugin("p", "1.0.0"), plugin("p", "2.0.0"));
-    let first = shop.push(Way::Docker, "p", "v1", &one);
-    let second = shop.push(Way::Docker, "p", "v2", &two);
-    ns.apply(&installation("p", &shop.image("p", "v1"))).await;
-    ns.apply(&user("gw", &["p"])).await;
-    rolled_out(ns, "gw", &[&first]).await;
+    let Some(stock) = upgradable(&lab, [Way::Docker, Way::Docker]).await else { return };
+    let Upgradable { shop, one, two, second, .. } = &stock;
     hold(ns).await;
     let template = deployment(ns, "gw").await["spec"]["template"].clone();
 
     ns.edit(INSTALLATION, "p", of(&shop.image("p", "v2"))).await;
-    installed(ns, "p", &second).await;
+    installed(ns, "p", second).await;
     let stale = waits_for_owner(ns, &["volume plugin-p changed"]).await;
     ns.says(DATA_PLANE, "gw", [PLUGINS_INSTALLED, "True", "Installed"], &["waits"], CONVERGED).await;
     stays(ns, "gw", A_WHILE, &template).await;
@@ -117,7 +110,7 @@ async fn held(lab: Lab) {
     ns.eventually(CONVERGED, "the owner's own change rolls", async || {
         let now = deployment(ns, "gw").await;
         same("image", proxy(&now)["image"].clone(), json!("kong:3.10"))?;
-        same("files", tree(ns, &now).await?, placed("p", &one))
+        same("files", tree(ns, &now).await?, placed("p", one))
     })
     .await;
     let hash = ns
@@ -131,9 +124,9 @@ async fn held(lab: Lab) {
     waits_for_owner(ns, &[&hash, &stale, "which does not wait, and changes nothing"]).await;
     stays(ns, "gw", A_WHILE, &template).await;
     let_go(ns, &hash).await;
-    rolled_out(ns, "gw", &[&second]).await;
+    rolled_out(ns, "gw", &[second]).await;
     ns.says(DATA_PLANE, "gw", [ROLLOUT_HELD, "False", "NothingHeld"], &[], CONVERGED).await;
-    assert_eq!(tree(ns, &deployment(ns, "gw").await).await.unwrap(), placed("p", &two));
+    assert_eq!(tree(ns, &deployment(ns, "gw").await).await.unwrap(), placed("p", two));
 }
 
 /// Naming an installation is an own change, also where who may use it is decided a moment later.

@@ -57,7 +57,7 @@ async fn install(lab: Lab) {
     let mut sorted = names.clone();
     sorted.sort_unstable();
     assert_eq!(env(&made)["KONG_PLUGINS"], format!("bundled,{}", sorted.join(",")));
-    assert_eq!(env(&made)["KONG_LUA_PACKAGE_PATH"], "/opt/?.lua;;");
+    assert_eq!(env(&made)["KONG_LUA_PACKAGE_PATH"], "/opt/?.lua;/opt/?/init.lua;;");
     let mounts = proxy(&made)["volumeMounts"].clone();
     for name in &names {
         let mount = items(&mounts).iter().find(|mount| mount["mountPath"] == format!("/opt/kong/plugins/{name}"));

@@ -23,12 +23,16 @@ pub(super) fn tests() -> Vec<Trial> {
 }
 
 const LIB: &str = "kong.plugins.multi.lib.util";
+/// A folder with `init.lua`.
+const FOLDER: &str = "kong.plugins.multi.lib";
 const PARTS: [&str; 3] = ["one", "three", "two"];
 
 /// With modules beside it and below it.
 fn multi() -> Files {
     let mut files = plugin("multi", "2.0.0");
-    files.insert("handler.lua".into(), handler(&format!("local util = require(\"{LIB}\")\nassert(util.one == 1)\n"), "2.0.0"));
+    let before = format!("local util = require(\"{LIB}\")\nassert(util.one == 1)\nassert(require(\"{FOLDER}\").two == 2)\n");
+    files.insert("handler.lua".into(), handler(&before, "2.0.0"));
+    files.insert("lib/init.lua".into(), "return { two = 2 }\n".into());
     files.insert("lib/util.lua".into(), "return { one = require(\"kong.plugins.multi.one\") }\n".into());
     files.insert("one.lua".into(), "return 1\n".into());
     files.insert("migrations/init.lua".into(), "return {}\n".into());
@@ -85,7 +89,7 @@ async fn loads(lab: Lab) {
     let root = shop.scratch();
     materialise(&made, &maps, &root).unwrap();
     let proxy = LuaProxy::start(&env(&made), &root).unwrap();
-    let modules = ["kong.plugins.multi.migrations.init", LIB, "kong.plugins.split.data.two"];
+    let modules = ["kong.plugins.multi.migrations", "kong.plugins.multi.migrations.init", LIB, FOLDER, "kong.plugins.split.data.two"];
     let answer = proxy.load_with(&modules).unwrap();
     assert_eq!(answer["plugins"].as_object().unwrap().len(), all.len(), "{answer:#}");
     let root = root.canonicalize().unwrap();

@@ -9,7 +9,8 @@ mod kills;
 mod lua;
 mod many;
 mod registries;
-mod shop;
+pub(crate) mod shop;
+mod spoilt;
 mod uninstall;
 mod upgrade;
 
@@ -18,9 +19,11 @@ use std::{collections::BTreeSet, time::Duration};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use self::shop::Files;
+use self::shop::{Files, Shop, Way, plugin};
 use super::{
     api::{CONFIG_MAP, DATA_PLANE, DEPLOYMENT, EVENT, INSTALLATION},
+    install::Running,
+    labs::Lab,
     ns::{CONVERGED, Ns, READY, ready},
     shape::{condition, gateway_with, holds, merge, proxy, same},
 };
@@ -37,6 +40,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         conflicts::tests(),
         lua::tests(),
         kills::tests(),
+        spoilt::tests(),
         many::tests(),
     ]
     .into_iter()
@@ -148,6 +152,32 @@ async fn rolled_out(ns: &Ns, gateway: &str, digests: &[&str]) -> Value {
         ready(&object).map(|()| object)
     })
     .await
+}
+
+/// Plugin `p` in two versions in a registry, and gateway `gw` whose pods have the first.
+struct Upgradable {
+    /// Dropped before the registry.
+    _operator: Running,
+    shop: Shop,
+    one: Files,
+    two: Files,
+    /// Digest of the second version.
+    second: String,
+}
+
+/// Installs the first version; each version is pushed in its own way. None where this machine has no registry.
+async fn upgradable(lab: &Lab, ways: [Way; 2]) -> Option<Upgradable> {
+    let ns = &lab.ns;
+    let shop = Shop::open(lab)?;
+    let operator = shop.operator(lab, &[]);
+    operator.wait_leading().await;
+    let (one, two) = (plugin("p", "1.0.0"), plugin("p", "2.0.0"));
+    let [first, second] = [(ways[0], "v1", &one), (ways[1], "v2", &two)].map(|(way, tag, files)| shop.push(way, "p", tag, files));
+    ns.apply(&installation("p", &shop.image("p", "v1"))).await;
+    installed(ns, "p", &first).await;
+    ns.apply(&user("gw", &["p"])).await;
+    rolled_out(ns, "gw", &[&first]).await;
+    Some(Upgradable { _operator: operator, shop, one, two, second })
 }
 
 /// The pods' template is this one for the whole time.

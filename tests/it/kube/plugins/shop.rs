@@ -16,11 +16,11 @@ use weir_testkit::{
 use crate::kube::{install::Running, labs::Lab};
 
 /// Texts by path.
-pub(super) type Files = BTreeMap<String, String>;
+pub(crate) type Files = BTreeMap<String, String>;
 
 /// How an image is pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// Made by umoci, pushed by skopeo with Docker's manifest.
     Docker,
     /// The same with OCI's manifest.
@@ -34,7 +34,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Docker => "docker",
             Self::Oci => "oci",
@@ -46,19 +46,19 @@ impl Way {
 }
 
 /// A registry, and a directory for what is pushed to it.
-pub(super) struct Shop {
-    pub(super) registry: Registry,
+pub(crate) struct Shop {
+    pub(crate) registry: Registry,
     dir: PathBuf,
 }
 
 impl Shop {
     /// One that lets everybody in; says why where this machine cannot have it.
-    pub(super) fn open(lab: &Lab) -> Option<Self> {
+    pub(crate) fn open(lab: &Lab) -> Option<Self> {
         Self::start(lab, &RegistryOptions::default())
     }
 
     /// One with a user and a password.
-    pub(super) fn private(lab: &Lab) -> Option<Self> {
+    pub(crate) fn private(lab: &Lab) -> Option<Self> {
         let credentials = Some(Credentials::new("kong", "first-password"));
         Self::start(lab, &RegistryOptions { credentials, ..RegistryOptions::default() })
     }
@@ -76,13 +76,13 @@ impl Shop {
     }
 
     /// An operator that may pull from here: its own loopback is nobody's registry unless it is named.
-    pub(super) fn operator(&self, lab: &Lab, more: &[&str]) -> Running {
+    pub(crate) fn operator(&self, lab: &Lab, more: &[&str]) -> Running {
         let host = self.registry.host();
         lab.operator("weir", &[["--insecure-registry", host.as_str()].as_slice(), more].concat())
     }
 
     /// The ways that this machine has.
-    pub(super) fn ways(&self) -> Vec<Way> {
+    pub(crate) fn ways(&self) -> Vec<Way> {
         let mut ways = vec![Way::Docker, Way::Oci, Way::Raw];
         match binaries::missing_tools() {
             None => ways.extend([Way::Oras, Way::Crane]),
@@ -92,12 +92,12 @@ impl Shop {
     }
 
     /// What an image of this registry is called.
-    pub(super) fn image(&self, repository: &str, tag: &str) -> String {
+    pub(crate) fn image(&self, repository: &str, tag: &str) -> String {
         self.registry.reference(repository, tag)
     }
 
     /// A directory that nobody else uses.
-    pub(super) fn scratch(&self) -> PathBuf {
+    pub(crate) fn scratch(&self) -> PathBuf {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let dir = self.dir.join(NUMBER.fetch_add(1, Ordering::Relaxed).to_string());
         std::fs::create_dir_all(&dir).unwrap();
@@ -105,7 +105,7 @@ impl Shop {
     }
 
     /// Files in a directory.
-    pub(super) fn written(&self, files: &Files) -> PathBuf {
+    pub(crate) fn written(&self, files: &Files) -> PathBuf {
         let dir = self.scratch();
         for (path, text) in files {
             let file = dir.join(path);
@@ -116,14 +116,14 @@ impl Shop {
     }
 
     /// A pair of a slot and a settings file for it.
-    pub(super) fn settings(&self, slot: &str, settings: &Value) -> String {
+    pub(crate) fn settings(&self, slot: &str, settings: &Value) -> String {
         let file = self.scratch().join("settings.json");
         std::fs::write(&file, settings.to_string()).unwrap();
         format!("{slot}={}", file.display())
     }
 
     /// Pushes files as an image; the digest of its manifest.
-    pub(super) fn push(&self, way: Way, repository: &str, tag: &str, files: &Files) -> String {
+    pub(crate) fn push(&self, way: Way, repository: &str, tag: &str, files: &Files) -> String {
         match way {
             Way::Docker => self.push_layers(Format::V2s2, repository, tag, &[Layer::new(self.written(files), "/")]),
             Way::Oci => self.push_layers(Format::Oci, repository, tag, &[Layer::new(self.written(files), "/")]),
@@ -148,7 +148,7 @@ impl Shop {
     }
 
     /// Pushes layers as an image; the digest of its manifest.
-    pub(super) fn push_layers(&self, format: Format, repository: &str, tag: &str, layers: &[Layer]) -> String {
+    pub(crate) fn push_layers(&self, format: Format, repository: &str, tag: &str, layers: &[Layer]) -> String {
         let image = Image::build(layers).unwrap();
         self.registry.skopeo_copy(&image.source(), repository, tag, Some(format), &[]).unwrap();
         self.digest(repository, tag)
@@ -159,18 +159,18 @@ impl Shop {
     }
 
     /// A pull Secret with what the registry wants now.
-    pub(super) fn secret(&self, name: &str) -> Value {
+    pub(crate) fn secret(&self, name: &str) -> Value {
         pull_secret(name, &self.registry.docker_config().unwrap().to_string())
     }
 
     /// Requests that operators made so far.
-    pub(super) fn asked(&self) -> usize {
+    pub(crate) fn asked(&self) -> usize {
         self.registry.requests().unwrap().iter().filter(|request| request.agent.starts_with("weir/")).count()
     }
 }
 
 /// A pull Secret with any text.
-pub(super) fn pull_secret(name: &str, config: &str) -> Value {
+pub(crate) fn pull_secret(name: &str, config: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -185,23 +185,23 @@ fn archive(files: &Files) -> Vec<u8> {
 }
 
 /// A plugin of two files.
-pub(super) fn plugin(name: &str, version: &str) -> Files {
+pub(crate) fn plugin(name: &str, version: &str) -> Files {
     Files::from([("handler.lua".to_owned(), handler("", version)), ("schema.lua".to_owned(), schema(name))])
 }
 
 /// A handler that does something before it is made.
-pub(super) fn handler(before: &str, version: &str) -> String {
+pub(crate) fn handler(before: &str, version: &str) -> String {
     format!(
         "{before}local H = {{ PRIORITY = 1000, VERSION = \"{version}\" }}\nfunction H:access() kong.log.debug(\"{version}\") end\nreturn H\n"
     )
 }
 
 /// A schema without fields of its own.
-pub(super) fn schema(name: &str) -> String {
+pub(crate) fn schema(name: &str) -> String {
     format!("return {{ name = \"{name}\", fields = {{ {{ config = {{ type = \"record\", fields = {{}} }} }} }} }}\n")
 }
 
 /// The same files in a folder.
-pub(super) fn inside(folder: &str, files: &Files) -> Files {
+pub(crate) fn inside(folder: &str, files: &Files) -> Files {
     files.iter().map(|(path, text)| (format!("{folder}/{path}"), text.clone())).collect()
 }

@@ -6,9 +6,9 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{
-    PULLED, deployment, installation, installed, maps, of, placed, rolled_out,
-    shop::{Shop, Way, plugin},
-    tree, user,
+    PULLED, Upgradable, deployment, installed, maps, of, placed, rolled_out,
+    shop::{Way, plugin},
+    tree, upgradable,
 };
 use crate::kube::{
     api::{CONFIG_MAP, DATA_PLANE, INSTALLATION, POD, REPLICA_SET},
@@ -38,28 +38,20 @@ async fn frozen(ns: &Ns, names: &BTreeSet<String>) -> Vec<Value> {
 
 async fn upgrade(lab: Lab) {
     let ns = &lab.ns;
-    let Some(shop) = Shop::open(&lab) else { return };
-    let operator = shop.operator(&lab, &[]);
-    operator.wait_leading().await;
-    let (one, two) = (plugin("p", "1.0.0"), plugin("p", "2.0.0"));
-    let first = shop.push(Way::Docker, "p", "v1", &one);
-    let second = shop.push(Way::Oci, "p", "v2", &two);
-    ns.apply(&installation("p", &shop.image("p", "v1"))).await;
-    installed(ns, "p", &first).await;
-    ns.apply(&user("gw", &["p"])).await;
-    rolled_out(ns, "gw", &[&first]).await;
+    let Some(stock) = upgradable(&lab, [Way::Docker, Way::Oci]).await else { return };
+    let Upgradable { shop, one, two, second, .. } = &stock;
     let before = deployment(ns, "gw").await;
-    assert_eq!(tree(ns, &before).await.unwrap(), placed("p", &one));
+    assert_eq!(tree(ns, &before).await.unwrap(), placed("p", one));
     let old = mounted(&before);
     let old_set = frozen(ns, &old).await;
 
     ns.edit(INSTALLATION, "p", of(&shop.image("p", "v2"))).await;
-    installed(ns, "p", &second).await;
-    rolled_out(ns, "gw", &[&second]).await;
+    installed(ns, "p", second).await;
+    rolled_out(ns, "gw", &[second]).await;
     let after = deployment(ns, "gw").await;
     let new = mounted(&after);
     assert!(!new.is_empty() && new.is_disjoint(&old), "{new:?} after {old:?}");
-    assert_eq!(tree(ns, &after).await.unwrap(), placed("p", &two));
+    assert_eq!(tree(ns, &after).await.unwrap(), placed("p", two));
     ns.eventually(CONVERGED, "only pods with the new set are left", async || {
         let pods = ns.list(POD, "app=gw").await?;
         let wrong: Vec<String> = pods.iter().filter(|pod| maps(&pod["spec"]) != new).map(name_of).collect();
@@ -70,7 +62,7 @@ async fn upgrade(lab: Lab) {
     let sets = ns.list(REPLICA_SET, "app=gw").await.unwrap();
     let former: Vec<&Value> = sets.iter().filter(|set| mounted(set) == old).collect();
     assert_eq!(former.len(), 1, "{sets:#?}");
-    assert_eq!(tree(ns, former[0]).await.unwrap(), placed("p", &one));
+    assert_eq!(tree(ns, former[0]).await.unwrap(), placed("p", one));
     assert_eq!(frozen(ns, &old).await, old_set);
 
     // Two bad ones: what is in force stays, and the gateway goes on with everything else.
@@ -78,8 +70,8 @@ async fn upgrade(lab: Lab) {
     lacking.remove("schema.lua");
     shop.push(Way::Oci, "p", "v3", &lacking);
     let bad: [(&str, &[&str], &str, i32); 2] = [
-        ("v3", &["no schema.lua", "stays on every DataPlane", &second], "kong:3.10", 2),
-        ("absent", &["does not exist", "check repository and tag", "stays on every DataPlane", &second], "kong:3.11", 3),
+        ("v3", &["no schema.lua", "stays on every DataPlane", second], "kong:3.10", 2),
+        ("absent", &["does not exist", "check repository and tag", "stays on every DataPlane", second], "kong:3.11", 3),
     ];
     for (tag, words, kong, replicas) in bad {
         ns.edit(INSTALLATION, "p", of(&shop.image("p", tag))).await;
@@ -92,8 +84,8 @@ async fn upgrade(lab: Lab) {
         })
         .await;
         ns.ready("gw", READY).await;
-        rolled_out(ns, "gw", &[&second]).await;
-        assert_eq!(tree(ns, &deployment(ns, "gw").await).await.unwrap(), placed("p", &two));
+        rolled_out(ns, "gw", &[second]).await;
+        assert_eq!(tree(ns, &deployment(ns, "gw").await).await.unwrap(), placed("p", two));
     }
 
     let four = plugin("p", "4.0.0");
