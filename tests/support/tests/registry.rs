@@ -210,3 +210,22 @@ fn it_goes_and_comes_back() {
     drop(registry);
     assert!(TcpStream::connect(&host).is_err());
 }
+
+/// It comes before the tests that sign, so that it is built while nothing else is measured.
+#[test]
+fn cosign_signs() {
+    if let Some(reason) = binaries::missing_cosign() {
+        return skipped("cosign", &reason).unwrap();
+    }
+    let Some(registry) = registry("cosign", &RegistryOptions::default()) else { return };
+    let raw = registry.raw("team/signed").unwrap();
+    let digest = raw.image("v1", &[raw.blob(GZIP_LAYER, &pack::gzip(b"content").unwrap()).unwrap()]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let key = registry.cosign_key(dir.path(), "signer").unwrap();
+    assert!(std::fs::read_to_string(&key.public).unwrap().starts_with("-----BEGIN PUBLIC KEY-----"));
+    let (place, _) = registry.reference("team/signed", "v1").rsplit_once(':').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    registry.cosign_sign_simple(&format!("{place}@{digest}"), &key).unwrap();
+    let tag = format!("{}.sig", digest.replacen(':', "-", 1));
+    let (_, signature) = manifest(&registry, "team/signed", &tag);
+    assert_eq!(signature["layers"][0]["mediaType"], "application/vnd.dev.cosign.simplesigning.v1+json");
+}

@@ -56,6 +56,8 @@ pub struct Breaker {
     failures: BTreeMap<(String, String), Timestamp>,
     /// Inputs that are not asked again before this time, and how they failed.
     aside: BTreeMap<String, (Timestamp, String)>,
+    /// Name and words of the last error that counts.
+    last: Option<(&'static str, String)>,
     tripped: Option<Trip>,
 }
 
@@ -97,17 +99,27 @@ impl Breaker {
         if failed.failed_before || self.tripped.is_some() {
             return false;
         }
-        self.failures.retain(|_, at| now.duration_since(*at) <= WINDOW);
         if self.failures.len() < MOST {
             self.failures.insert((failed.object.0.to_owned(), failed.object.1.to_owned()), now);
         }
+        self.last = Some((failed.error.reason(), failed.error.to_string()));
+        self.judge(serves, now)
+    }
+
+    /// What it serves was counted anew: whether this opens the breaker. Objects may fail before anybody has counted them.
+    pub fn judge(&mut self, serves: Serves, now: Timestamp) -> bool {
+        self.failures.retain(|_, at| now.duration_since(*at) <= WINDOW);
+        if self.tripped.is_some() || serves.objects == 0 || self.failures.is_empty() {
+            return false;
+        }
+        let Some((reason, error)) = &self.last else { return false };
         let namespaces: std::collections::BTreeSet<&str> = self.failures.keys().map(|(namespace, _)| namespace.as_str()).collect();
         let enough = |found: usize, wanted: usize, served: usize| found >= wanted.min(served.max(1));
         if !enough(self.failures.len(), OBJECTS, serves.objects) || !enough(namespaces.len(), NAMESPACES, serves.namespaces) {
             return false;
         }
-        let message = format!("{} of {} objects got no answer within 5 minutes: {}", self.failures.len(), serves.objects, failed.error);
-        self.tripped = Some(Trip { reason: failed.error.reason().to_owned(), message });
+        let message = format!("{} of {} objects got no answer within 5 minutes: {error}", self.failures.len(), serves.objects);
+        self.tripped = Some(Trip { reason: (*reason).to_owned(), message });
         true
     }
 
@@ -146,7 +158,10 @@ mod tests {
         assert!(!fail(&mut breaker, ("a", "1"), Serves { objects: 2, namespaces: 1 }, NOW));
         assert!(fail(&mut breaker, ("a", "2"), Serves { objects: 2, namespaces: 1 }, NOW));
         assert!(fail(&mut Breaker::default(), ("a", "1"), Serves { objects: 1, namespaces: 1 }, NOW));
-        assert!(fail(&mut Breaker::default(), ("a", "1"), Serves { objects: 0, namespaces: 0 }, NOW));
+        // Nobody has counted yet: it is judged when somebody has.
+        let mut early = Breaker::default();
+        assert!(!fail(&mut early, ("a", "1"), Serves { objects: 0, namespaces: 0 }, NOW));
+        assert!(!early.judge(Serves { objects: 2, namespaces: 1 }, NOW) && early.judge(Serves { objects: 1, namespaces: 1 }, NOW));
     }
 
     #[test]

@@ -34,7 +34,7 @@ struct Table {
 }
 
 /// Before anybody has counted.
-const UNCOUNTED: Serves = Serves { objects: usize::MAX, namespaces: 1 };
+const UNCOUNTED: Serves = Serves { objects: 0, namespaces: 0 };
 
 impl Breakers {
     /// `opened` is told of each policy whose revision in force failed too often.
@@ -47,9 +47,15 @@ impl Breakers {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a policy serves.
+    /// What a policy serves. What failed before it was counted is judged now.
     pub fn serves(&self, policy: &Key, serves: Serves) {
-        self.table().serves.insert(policy.clone(), serves);
+        let now = self.clock.now();
+        let mut table = self.table();
+        table.serves.insert(policy.clone(), serves);
+        for breaker in table.breakers.iter_mut().filter(|(id, _)| id.policy == *policy).map(|(_, breaker)| breaker) {
+            // Whoever counts looks at once.
+            let _ = breaker.judge(serves, now);
+        }
     }
 
     /// Why the breaker of a revision is open.

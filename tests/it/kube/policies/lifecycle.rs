@@ -62,12 +62,9 @@ fn wrong(shop: &Shop) -> Vec<(&'static str, Value, [&'static str; 3], Vec<&'stat
         ),
         (
             "selector",
-            with(
-                "selector",
-                json!({"spec": {"targets": {"selector": {"matchExpressions": [{"key": "a", "operator": "Is", "values": ["b"]}]}}}}),
-            ),
+            with("selector", json!({"spec": {"targets": {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}}})),
             ["Active", "False", "InvalidTargets"],
-            vec!["spec.targets.selector", "Is"],
+            vec!["spec.targets.selector", "values"],
         ),
     ]
 }
