@@ -50,7 +50,7 @@ pub(super) async fn look(context: &Arc<Context>, key: &Key, policy: &ReconcilePo
             context.policies.revisions.breakers.reset(key);
         }
         // What is in force and asked for needs no work: a restart never moves a tag. But what began goes on.
-        if (!current || due.looking || context.policies.works.is_busy(key))
+        if (!current || due.looking || context.policies.works.knows(key))
             && let Some(demand) = Demand::of(&validated, current)
         {
             let told = context.policies.works.ask(demand, due.anew);

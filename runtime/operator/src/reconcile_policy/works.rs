@@ -120,9 +120,10 @@ impl Works {
         self.table().get(key).map(|item| item.work.clone())
     }
 
-    /// Whether somebody works on it, or it failed and is tried again.
-    pub fn is_busy(&self, key: &Key) -> bool {
-        self.table().get(key).is_some_and(|item| item.task.is_some() || item.again.is_some())
+    /// Whether something is known, or on its way. What work has come to must be taken by a pass, also when it took longer than the pass
+    /// that began it.
+    pub fn knows(&self, key: &Key) -> bool {
+        self.table().contains_key(key)
     }
 
     /// Something that it depends on changed: what failed is tried again with the next question.
