@@ -63,7 +63,7 @@ fn there_is_exactly_one_source() {
     ] {
         refused(source(other), "exactly one of oci, remote and builtin has to be set");
     }
-    refused(source(json!({"builtin": {"image": "x"}})), "image");
+    refused(source(json!({"builtin": {"image": "x"}})), "does not allow");
 }
 
 #[test]

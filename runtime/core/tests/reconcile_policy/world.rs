@@ -180,6 +180,8 @@ impl World {
         for change in &plan.changes {
             let Change::SetAnnotation { key, value } = change else { panic!("no policy needs {change:?}") };
             self.annotate(key, value);
+            // What somebody asks for again has closed the breaker before this pass.
+            self.snapshot.tripped = None;
         }
         if let Some(status) = &plan.status {
             // As an API server gives it back.

@@ -109,8 +109,14 @@ fn text(bytes: &[u8]) -> Foreign {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{Foreign, component};
+    use crate::wasm::engine;
+
+    /// What wasmtime makes of an empty component.
+    pub(crate) fn native() -> Vec<u8> {
+        engine::compile_only().unwrap().precompile_component(&wat::parse_str("(component)").unwrap()).unwrap()
+    }
 
     #[test]
     fn each_kind_of_file_is_named() {
@@ -137,8 +143,6 @@ mod tests {
 
     #[test]
     fn native_code_is_told_from_other_programs() {
-        let engine = wasmtime::Engine::default();
-        let code = engine.precompile_component(&wat::parse_str("(component)").unwrap()).unwrap();
-        assert_eq!(component(&code), Err(Foreign::Precompiled));
+        assert_eq!(component(&native()), Err(Foreign::Precompiled));
     }
 }

@@ -74,9 +74,16 @@ pub(super) fn parse(yaml: &str) -> Result<Document, Problem> {
     });
     parsed.map_err(|error: serde_saphyr::Error| Problem::Shape {
         line: error.location().map_or(0, |location| location.line()),
-        field: if matches!(field.as_str(), "" | "." | "?") { "the file".to_owned() } else { field },
+        field: named(field, &error),
         said: said(&error),
     })
+}
+
+/// The field that is meant: of an unknown one, where it is.
+fn named(path: String, error: &serde_saphyr::Error) -> String {
+    let unknown = if let serde_saphyr::Error::SerdeUnknownField { field, .. } = error { field.as_str() } else { "" };
+    let path = path.strip_suffix(unknown).unwrap_or(&path).trim_end_matches('.');
+    if matches!(path, "" | "?") { "the file".to_owned() } else { text::name(path) }
 }
 
 /// What is wrong, without the value that is.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     oci::{Component, ComponentError, Credentials, EntryProblem, Error, LayerError, Layout, ManifestError, Secret, digest},
-    wasm::Foreign,
+    wasm::{Foreign, sniff::tests::native},
 };
 
 const MOST: u64 = 64 << 10;
@@ -144,8 +144,7 @@ async fn which_layer() {
 
 #[tokio::test]
 async fn what_is_no_component() {
-    let engine = wasmtime::Engine::default();
-    let native = engine.precompile_component(&wat::parse_str("(component)").unwrap()).unwrap();
+    let native = native();
     assert!((native.len() as u64) < MOST);
     for (bytes, expected) in [
         (b"\0asm\x01\0\0\0".to_vec(), Foreign::CoreModule),
