@@ -7,7 +7,6 @@ mod breaker;
 mod failing;
 mod going_back;
 mod looking;
-mod random;
 mod reading;
 mod stopped;
 mod world;

@@ -184,6 +184,11 @@ impl World {
             self.snapshot.tripped = None;
         }
         if let Some(status) = &plan.status {
+            let id = |status: &Status| status.active.as_ref().map(|a| (a.layer_digest.clone(), a.settings_digest.clone()));
+            // Each revision has a breaker of its own, and the shell tells of the one in force.
+            if self.snapshot.policy.status.as_ref().and_then(id) != id(status) {
+                self.snapshot.tripped = None;
+            }
             // As an API server gives it back.
             self.snapshot.policy.status = Some(serde_json::from_value(serde_json::to_value(status).unwrap()).unwrap());
         }
