@@ -99,5 +99,12 @@ fn said(error: &serde_saphyr::Error) -> String {
         let expected = if expected.starts_with("struct ") { "a map of its fields" } else { expected };
         return format!("has a value of the wrong type; write {expected}");
     }
-    format!("is no YAML of this format: {}", text::said(&error.to_string()))
+    let words = error.to_string();
+    // One value stands where several have to.
+    for (start, write) in [("expected sequence start", "a sequence"), ("expected mapping start", "a map of its fields")] {
+        if words.starts_with(start) {
+            return format!("has a value of the wrong type; write {write}");
+        }
+    }
+    format!("is no YAML of this format: {}", text::said(&words))
 }
