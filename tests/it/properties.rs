@@ -166,11 +166,13 @@ fn apply(snapshot: &Snapshot, plan: &DataPlanePlan) -> Snapshot {
                 type_: "kubernetes.io/tls".into(),
                 keys: BTreeMap::new(),
                 unusable: None,
+                ends: None,
             }),
             Change::Delete(target) => panic!("nothing is there to delete: {target:?}"),
             Change::ProvideContent(request) => panic!("no plugin was named: {request:?}"),
             Change::ReleaseContent { target, owner: _ } => panic!("no plugin was named: {target:?}"),
             Change::TakeOver(target) => panic!("nothing of Kong's operator is there: {target:?}"),
+            Change::Reclaim(target) => panic!("nobody undid a rollout: {target:?}"),
             Change::SetFinalizer { key, .. } => panic!("a DataPlane has no finalizer: {key}"),
             Change::SetAnnotation { key, .. } | Change::RemoveAnnotation { key } => panic!("no annotation was given: {key}"),
         }

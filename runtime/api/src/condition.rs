@@ -100,6 +100,8 @@ pub mod reasons {
     pub const INSTALLED: &str = "Installed";
     /// A change that comes from elsewhere waits for the owner's word.
     pub const FOREIGN_CHANGE: &str = "ForeignChange";
+    /// Somebody undid a rollout of the pods, and they stay as undone until their owner goes forward.
+    pub const ROLLED_BACK: &str = "RolledBack";
     /// A DataPlane names the extension.
     pub const IN_USE: &str = "InUse";
     /// Nobody names the extension.

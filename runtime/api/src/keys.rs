@@ -97,6 +97,17 @@ pub const PLUGIN_CONTENT: &str = "weir.dev/plugin-content";
 pub const ROLLED_GENERATION: &str = "weir.dev/rolled-generation";
 /// Annotation on a Deployment whose owner holds changes: version of the operator that rendered its pod template.
 pub const OPERATOR_VERSION: &str = "weir.dev/operator-version";
+/// Annotation on a Deployment: digest of what the DataPlane's spec said about the pods when its pod template was rendered. Scaling is no part.
+pub const ROLLED_SPEC: &str = "weir.dev/rolled-spec";
+/// Annotation on a Deployment: how many pod templates it has had from us; left out for the first. The Deployment controller copies it to the
+/// ReplicaSet, and whoever undoes a rollout copies it back: then a ReplicaSet has a higher number than its Deployment.
+pub const TEMPLATE_NUMBER: &str = "weir.dev/template-number";
+/// Annotation on a Deployment whose rollout was undone: number of the template that somebody went back from, and its [`ROLLED_SPEC`].
+pub const ROLLED_BACK: &str = "weir.dev/rolled-back";
+/// Annotation on a Deployment whose owner holds changes: the extension that its Konnect environment is of, as `group/kind/name`.
+pub const KONNECT_EXTENSION: &str = "weir.dev/konnect-extension";
+/// Annotation on a Deployment: when the Konnect client certificate ends that [`KONNECT_CERTIFICATE_DIGEST`] names, as an RFC 3339 time.
+pub const KONNECT_CERTIFICATE_ENDS: &str = "weir.dev/konnect-certificate-ends";
 
 #[cfg(test)]
 mod tests {
@@ -142,6 +153,11 @@ mod tests {
             PLUGIN_CONTENT,
             ROLLED_GENERATION,
             OPERATOR_VERSION,
+            ROLLED_SPEC,
+            TEMPLATE_NUMBER,
+            ROLLED_BACK,
+            KONNECT_EXTENSION,
+            KONNECT_CERTIFICATE_ENDS,
         ] {
             assert!(names::is_label_key(key), "{key}");
         }

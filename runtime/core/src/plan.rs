@@ -240,6 +240,9 @@ pub enum Change {
     /// Hand another manager's entries in `metadata.managedFields` of a child to ours, and strip the finalizer that Kong's operator leaves.
     /// Comes before the Apply of that child: without it, fields we no longer send would stay for ever in the former manager's name.
     TakeOver(Target),
+    /// Hand back to us what `metadata.managedFields` of a child records as of somebody who undid one of its rollouts. Comes before the Apply of
+    /// that child, for the same reason.
+    Reclaim(Target),
     /// Add a finalizer to the object of the pass, or remove it.
     SetFinalizer {
         /// The finalizer.

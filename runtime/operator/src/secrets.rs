@@ -51,6 +51,7 @@ impl Secrets {
         let part = |key: &str| secret.data.as_ref().and_then(|d| d.get(key)).map(|v| v.0.as_slice());
         let pair = part("tls.crt").zip(part("tls.key"));
         let facts = SecretFacts {
+            ends: part("tls.crt").and_then(certificates::end),
             unusable: pair.and_then(|(certificate, key)| certificates::unusable_pair(certificate, key)),
             type_: secret.type_.unwrap_or_default(),
             keys: secret.data.into_iter().flatten().map(|(key, value)| (key, hash::digest(&value.0))).collect(),

@@ -1,9 +1,6 @@
 //! Everything the operator sees of the cluster: one cache per kind, reduced to what a pass reads.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::atomic::AtomicBool,
-};
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 use k8s_openapi::{
     api::{
@@ -16,12 +13,12 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{FieldsV1, ObjectMeta},
 };
 use kube::core::{DynamicObject, PartialObjectMeta};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use weir_api::{
     condition::types, dataplane::DataPlane, keys, konnect_extension::KonnectExtension, konnect_v2,
     plugin_installation::KongPluginInstallation, reconcile_policy::ReconcilePolicy,
 };
-use weir_core::dataplane::plugins::maps_of;
+use weir_core::{dataplane::snapshot::ReplicaSetFacts, live::owned::TEMPLATE_HASH_FIELD};
 
 use crate::{
     cache::{Cache, Cached},
@@ -79,10 +76,8 @@ pub struct World {
 #[derive(Debug)]
 pub struct ReplicaSetMeta {
     metadata: ObjectMeta,
-    /// Secrets that its pod template mounts.
-    pub secrets: BTreeSet<String>,
-    /// ConfigMaps that its pod template mounts.
-    pub config_maps: BTreeSet<String>,
+    /// What a pass reads.
+    pub facts: ReplicaSetFacts,
 }
 
 impl Cached for ReplicaSetMeta {
@@ -95,10 +90,7 @@ impl ReplicaSetMeta {
     /// Keeps what a pass reads.
     #[must_use]
     pub fn of(set: ReplicaSet) -> Self {
-        let volumes = set.spec.and_then(|s| s.template).and_then(|t| t.spec).and_then(|s| s.volumes);
-        let config_maps = volumes.iter().flatten().flat_map(maps_of).collect();
-        let secrets = volumes.into_iter().flatten().filter_map(|v| v.secret?.secret_name).collect();
-        Self { metadata: identity(set.metadata), secrets, config_maps }
+        Self { facts: ReplicaSetFacts::of(&set), metadata: identity(set.metadata) }
     }
 }
 
@@ -153,23 +145,34 @@ pub fn slim_api_extension(mut extension: konnect_v2::KonnectExtension) -> konnec
     extension
 }
 
-/// A Deployment keeps of that record our own entry, and what other managers own of replicas and pod template.
+/// A Deployment keeps of that record our own entry, what other managers own of replicas and pod template, and whether one of them owns the hash
+/// of our template.
 #[must_use]
 pub fn slim_deployment(mut deployment: Deployment) -> Deployment {
     let entries = deployment.metadata.managed_fields.take().unwrap_or_default();
     let kept = entries.into_iter().filter_map(|mut entry| {
         let ours = entry.manager.as_deref() == Some(keys::FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply");
         if !ours {
-            let spec = entry.fields_v1.as_ref()?.0.get("f:spec")?;
-            let kept: serde_json::Map<String, serde_json::Value> =
-                ["f:replicas", "f:template"].into_iter().filter_map(|key| Some((key.to_owned(), spec.get(key)?.clone()))).collect();
-            entry.fields_v1 = (!kept.is_empty()).then(|| FieldsV1(json!({ "f:spec": kept })));
-            entry.fields_v1.as_ref()?;
+            entry.fields_v1 = Some(FieldsV1(others(&entry.fields_v1.as_ref()?.0)?));
         }
         Some(entry)
     });
     deployment.metadata.managed_fields = Some(kept.collect());
     deployment
+}
+
+/// What counts of another manager's fields.
+fn others(fields: &Value) -> Option<Value> {
+    let mut kept = Map::new();
+    let spec = fields.get("f:spec");
+    let parts: Map<_, _> = ["f:replicas", "f:template"].into_iter().filter_map(|key| Some((key.into(), spec?.get(key)?.clone()))).collect();
+    if !parts.is_empty() {
+        kept.insert("f:spec".into(), parts.into());
+    }
+    if let Some(hash) = fields.pointer("/f:metadata/f:annotations").and_then(|all| all.get(TEMPLATE_HASH_FIELD)) {
+        kept.insert("f:metadata".into(), json!({"f:annotations": {TEMPLATE_HASH_FIELD: hash}}));
+    }
+    (!kept.is_empty()).then(|| kept.into())
 }
 
 /// A Secret's metadata; labels and annotations only where the Secret is somebody's child, so that a cluster full of large annotations
@@ -209,4 +212,32 @@ pub fn content_meta(mut meta: ObjectMeta) -> PartialObjectMeta<ConfigMap> {
     let annotations = applied.map(|applied| BTreeMap::from([(keys::APPLIED.to_owned(), applied)]));
     let metadata = ObjectMeta { labels, annotations, ..identity(meta) };
     PartialObjectMeta { types: None, metadata, _phantom: std::marker::PhantomData }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_other_managers_only_what_counts_is_kept() {
+        let undo =
+            json!({"f:metadata": {"f:annotations": {".": {}, "f:note": {}, "f:weir.dev/template-hash": {}}}, "f:spec": {"f:paused": {}}});
+        let scaler = json!({"f:spec": {"f:replicas": {}, "f:paused": {}}});
+        let labels = json!({"f:metadata": {"f:labels": {"f:theirs": {}}}});
+        let ours = json!({"f:metadata": {"f:labels": {"f:app": {}}}});
+        let entry =
+            |manager: &str, operation: &str, fields: &Value| json!({"manager": manager, "operation": operation, "fieldsV1": fields});
+        let entries = json!([
+            entry("kubectl", "Update", &undo),
+            entry("scaler", "Update", &scaler),
+            entry("other", "Update", &labels),
+            entry(keys::FIELD_MANAGER, "Apply", &ours),
+        ]);
+        let live = json!({"metadata": {"name": "d", "managedFields": entries}, "spec": {"selector": {}, "template": {}}});
+        let slim = slim_deployment(serde_json::from_value(live).unwrap());
+        let kept: Vec<Value> = slim.metadata.managed_fields.unwrap().into_iter().map(|e| e.fields_v1.unwrap().0).collect();
+        let wanted =
+            [json!({"f:metadata": {"f:annotations": {"f:weir.dev/template-hash": {}}}}), json!({"f:spec": {"f:replicas": {}}}), ours];
+        assert_eq!(kept, wanted);
+    }
 }

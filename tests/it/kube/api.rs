@@ -134,6 +134,7 @@ impl From<kube::Error> for Failure {
 /// Bodies of requests.
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 /// One request.

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{
     api::{DATA_PLANE, DEPLOYMENT, EXTENSION, SECRET},
     labs::shared,
-    ns::{CONVERGED, Ns, READY, SHOWN},
-    shape::{extended, extension, gateway_with, holds, same, tls_secret},
+    ns::{COLLECTED, CONVERGED, Ns, READY, SHOWN},
+    shape::{extended, extension, gateway_with, holds, merge, same, tls_secret, tls_secret_ending},
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
@@ -19,6 +19,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         shared("extension deletion waits for its users", deletion),
         shared("extension without users goes at once", unused),
         shared("extension a new certificate rolls the pods once", certificate),
+        shared("extension of a held gateway is named by its owner", named),
+        shared("extension a certificate is held until the one in use nears its end", held),
     ]
 }
 
@@ -115,12 +117,80 @@ async fn unused(ns: Ns) {
     .await;
 }
 
+/// A hybrid gateway whose owner holds, with a client certificate that ends in so many days.
+async fn holding(ns: &Ns, days: i64) {
+    ns.apply(&tls_secret_ending("client", days)).await;
+    ns.apply(&extension("hybrid", "client")).await;
+    let mut gateway = gateway_with("gw", extended("hybrid"));
+    merge(&mut gateway, json!({"metadata": {"annotations": {"weir.dev/rollout": "Manual"}}}));
+    ns.apply(&gateway).await;
+    ns.ready("gw", READY).await;
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "False", "NothingHeld"], &[], CONVERGED).await;
+}
+
+fn digest(deployment: &Value) -> Value {
+    deployment["spec"]["template"]["metadata"]["annotations"]["weir.dev/konnect-certificate-digest"].clone()
+}
+
+/// Another extension in the spec rolls at once with its certificate; what the extension says later waits.
+async fn named(ns: Ns) {
+    holding(&ns, 300).await;
+    let before = digest(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap());
+    ns.apply(&tls_secret("client-2")).await;
+    let mut other = extension("hybrid-2", "client-2");
+    merge(&mut other, json!({"spec": {"controlPlaneRegion": "us"}}));
+    ns.apply(&other).await;
+    ns.says(EXTENSION, "hybrid-2", ["Ready", "True", "Ready"], &[], CONVERGED).await;
+    ns.edit(DATA_PLANE, "gw", extended("hybrid-2")).await;
+    ns.eventually(CONVERGED, "the other control plane, and its certificate", async || {
+        let made = ns.get(DEPLOYMENT, "dataplane-gw").await?;
+        let endpoint = super::shape::env(&made).get("KONG_CLUSTER_CONTROL_PLANE").cloned().unwrap_or_default();
+        holds(endpoint.contains(".us.") && digest(&made) != before, || format!("{endpoint} {}", digest(&made)))
+    })
+    .await;
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "False", "NothingHeld"], &[], CONVERGED).await;
+    ns.edit(EXTENSION, "hybrid-2", json!({"spec": {"controlPlaneRegion": "eu"}})).await;
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "True", "ForeignChange"], &["env KONG_CLUSTER_CONTROL_PLANE changed"], CONVERGED).await;
+    ns.edit(DATA_PLANE, "gw", json!({"spec": {"extensions": null}})).await;
+    ns.eventually(CONVERGED, "no control plane", async || {
+        holds(digest(&ns.get(DEPLOYMENT, "dataplane-gw").await?).is_null(), || "it is there".into())
+    })
+    .await;
+}
+
+async fn held(ns: Ns) {
+    holding(&ns, 30).await;
+    let before = ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap();
+    assert!(before["metadata"]["annotations"]["weir.dev/konnect-certificate-ends"].is_string(), "{:#}", before["metadata"]);
+    ns.edit(SECRET, "client", json!({"stringData": tls_secret_ending("client", 300)["stringData"]})).await;
+    let words = ["annotation weir.dev/konnect-certificate-digest changed"];
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "True", "ForeignChange"], &words, CONVERGED).await;
+    ns.always(Duration::from_secs(2), "the pods stay", async || {
+        same("digest", digest(&ns.get(DEPLOYMENT, "dataplane-gw").await?), digest(&before))
+    })
+    .await;
+    // The pods of another one run with a certificate that ends in three days.
+    ns.delete(DATA_PLANE, "gw").await;
+    ns.eventually(COLLECTED, "the Deployment is gone", async || {
+        holds(ns.find(DEPLOYMENT, "dataplane-gw").await?.is_none(), || "it is there".into())
+    })
+    .await;
+    holding(&ns, 3).await;
+    let before = digest(&ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap());
+    ns.edit(SECRET, "client", json!({"stringData": tls_secret_ending("client", 300)["stringData"]})).await;
+    ns.eventually(CONVERGED, "it rolls alone", async || {
+        let now = digest(&ns.get(DEPLOYMENT, "dataplane-gw").await?);
+        holds(now.is_string() && now != before, || format!("{now}"))
+    })
+    .await;
+    ns.says(DATA_PLANE, "gw", ["RolloutHeld", "False", "NothingHeld"], &[], CONVERGED).await;
+}
+
 async fn certificate(ns: Ns) {
     ns.apply(&tls_secret("client")).await;
     ns.apply(&extension("hybrid", "client")).await;
     ns.apply(&gateway_with("gw", extended("hybrid"))).await;
     ns.ready("gw", READY).await;
-    let digest = |d: &Value| d["spec"]["template"]["metadata"]["annotations"]["weir.dev/konnect-certificate-digest"].clone();
     let before = ns.get(DEPLOYMENT, "dataplane-gw").await.unwrap();
     assert!(digest(&before).is_string(), "{:#}", before["spec"]["template"]["metadata"]);
     // A bad one rolls nothing; a good one rolls once.

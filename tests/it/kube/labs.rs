@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 52] = [
+pub(crate) const LABS: [&str; 53] = [
     "broken-ending",
     "broken-useless",
     "traces",
@@ -38,6 +38,7 @@ pub(crate) const LABS: [&str; 52] = [
     "plugins-install",
     "plugins-images",
     "plugins-upgrade",
+    "plugins-undo",
     "plugins-approved",
     "plugins-held",
     "plugins-named",

@@ -62,6 +62,18 @@ pub(crate) fn tls_secret(name: &str) -> Value {
     })
 }
 
+/// The same that ends in so many days.
+pub(crate) fn tls_secret_ending(name: &str, days: i64) -> Value {
+    let end = jiff::Timestamp::now().as_second() + days * 86_400;
+    let date = jiff::Timestamp::from_second(end).unwrap().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["konnect-client".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs());
+    let mut secret = tls_secret(name);
+    secret["stringData"] = json!({"tls.crt": params.self_signed(&key).unwrap().pem(), "tls.key": key.serialize_pem()});
+    secret
+}
+
 /// A merge patch (RFC 7386).
 pub(crate) fn merge(target: &mut Value, patch: Value) {
     let Value::Object(fields) = patch else {

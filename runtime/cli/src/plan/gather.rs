@@ -11,7 +11,6 @@ use weir_api::{
     manifest::{Objects, Problem, Schemas, Sourced},
 };
 use weir_core::{
-    dataplane::plugins,
     dataplane::snapshot::{Child, Children, ContentMap, ForeignName, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
     hash, names,
     plan::{Change, ChildKind, Plan},
@@ -79,6 +78,7 @@ impl World<'_> {
             | Change::ProvideContent(_)
             | Change::ReleaseContent { .. }
             | Change::TakeOver(_)
+            | Change::Reclaim(_)
             | Change::SetFinalizer { .. }
             | Change::SetAnnotation { .. }
             | Change::RemoveAnnotation { .. } => None,
@@ -188,7 +188,7 @@ impl World<'_> {
             .replica_sets
             .iter()
             .filter(|r| r.object.metadata.namespace.as_deref() == Some(namespace))
-            .map(|r| replica_set(&r.object))
+            .map(|r| ReplicaSetFacts::of(&r.object))
             .collect();
         children
     }
@@ -272,14 +272,6 @@ fn facts(secret: &Secret) -> SecretFacts {
         keys: secret.data.iter().flatten().map(|(key, value)| (key.clone(), hash::digest(&value.0))).collect(),
         // Manifests carry placeholders; what is in a cluster is looked at there.
         unusable: None,
-    }
-}
-
-fn replica_set(set: &k8s_openapi::api::apps::v1::ReplicaSet) -> ReplicaSetFacts {
-    let volumes = set.spec.as_ref().and_then(|s| s.template.as_ref()).and_then(|t| t.spec.as_ref()).and_then(|s| s.volumes.as_ref());
-    ReplicaSetFacts {
-        name: set.metadata.name.clone().unwrap_or_default(),
-        secrets: volumes.into_iter().flatten().filter_map(|v| v.secret.as_ref()?.secret_name.clone()).collect(),
-        config_maps: volumes.into_iter().flatten().flat_map(plugins::maps_of).collect(),
+        ends: None,
     }
 }

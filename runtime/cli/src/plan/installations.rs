@@ -55,6 +55,7 @@ impl Planned {
                 | Change::ReleaseContent { .. }
                 | Change::Delete(_)
                 | Change::TakeOver(_)
+                | Change::Reclaim(_)
                 | Change::SetFinalizer { .. }
                 | Change::RemoveAnnotation { .. } => {}
             }

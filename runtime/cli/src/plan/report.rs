@@ -80,7 +80,8 @@ impl Report {
                 Change::ReleaseContent { target, owner: _ } | Change::Delete(target) => self.deletions.push(target),
                 Change::TakeOver(target) => self.takeovers.push(target),
                 // Said by their events.
-                Change::SetFinalizer { key: _, present: _ }
+                Change::Reclaim(_)
+                | Change::SetFinalizer { key: _, present: _ }
                 | Change::SetAnnotation { key: _, value: _ }
                 | Change::RemoveAnnotation { key: _ } => {}
             }

@@ -1,5 +1,6 @@
 //! DataPlane: one pass, pure but for the policies it asks.
 
+mod addresses;
 pub mod conflicts;
 pub mod decide;
 pub mod objects;

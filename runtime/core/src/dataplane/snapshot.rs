@@ -8,12 +8,16 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    apps::v1::Deployment, autoscaling::v2::HorizontalPodAutoscaler, core::v1::Service, policy::v1::PodDisruptionBudget,
+    apps::v1::{Deployment, ReplicaSet},
+    autoscaling::v2::HorizontalPodAutoscaler,
+    core::v1::Service,
+    policy::v1::PodDisruptionBudget,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
-use weir_api::dataplane::DataPlane;
+use weir_api::{dataplane::DataPlane, keys};
 
+use super::{objects::deployment::TEMPLATE_HASH, plugins::maps_of};
 use crate::{
     konnect::Extension,
     plan::{ChildKind, KeyAlgorithm},
@@ -44,6 +48,8 @@ pub struct SecretFacts {
     pub keys: BTreeMap<String, String>,
     /// Why `tls.crt` and `tls.key` are no certificate and its key, where somebody looked.
     pub unusable: Option<String>,
+    /// When the first certificate in `tls.crt` ends, where somebody looked.
+    pub ends: Option<Timestamp>,
 }
 
 /// The cluster CA, by digest.
@@ -111,15 +117,42 @@ pub struct Child<T> {
     pub answered: Option<String>,
 }
 
-/// A ReplicaSet, as far as the core cares: which Secrets and ConfigMaps its pods use.
+/// A ReplicaSet, as far as the core cares: which Secrets and ConfigMaps its pods use, and what its Deployment said when it had this template.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReplicaSetFacts {
     /// Name.
     pub name: String,
+    /// UID of its Deployment.
+    pub deployment: Option<String>,
     /// Secrets that its pod template mounts.
     pub secrets: BTreeSet<String>,
     /// ConfigMaps that its pod template mounts.
     pub config_maps: BTreeSet<String>,
+    /// Annotation `weir.dev/template-number`; 0 where it has none.
+    pub number: u64,
+    /// Annotation `weir.dev/template-hash`.
+    pub template_hash: Option<String>,
+    /// Annotation `weir.dev/rolled-spec`.
+    pub rolled_spec: Option<String>,
+}
+
+impl ReplicaSetFacts {
+    /// Reads a ReplicaSet.
+    #[must_use]
+    pub fn of(set: &ReplicaSet) -> Self {
+        let owner = set.metadata.owner_references.iter().flatten().find(|o| o.kind == "Deployment" && o.controller == Some(true));
+        let volumes = || set.spec.iter().filter_map(|s| s.template.as_ref()?.spec.as_ref()?.volumes.as_ref()).flatten();
+        let annotation = |key: &str| set.metadata.annotations.as_ref()?.get(key).cloned();
+        Self {
+            name: set.metadata.name.clone().unwrap_or_default(),
+            deployment: owner.map(|o| o.uid.clone()),
+            secrets: volumes().filter_map(|v| v.secret.as_ref()?.secret_name.clone()).collect(),
+            config_maps: volumes().flat_map(maps_of).collect(),
+            number: annotation(keys::TEMPLATE_NUMBER).and_then(|text| text.parse().ok()).unwrap_or(0),
+            template_hash: annotation(TEMPLATE_HASH),
+            rolled_spec: annotation(keys::ROLLED_SPEC),
+        }
+    }
 }
 
 /// An installation, as far as a DataPlane that names it cares.

@@ -1,15 +1,16 @@
 //! Status: conditions, addresses, counts. Derived from the live children and from what is held, never from wishes.
 
-use k8s_openapi::{api::core::v1::Service, apimachinery::pkg::apis::meta::v1::Condition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use weir_api::{
     condition::{reasons, types},
-    dataplane::{Address, DataPlaneStatus},
+    dataplane::DataPlaneStatus,
     keys,
 };
 
 use super::{
+    addresses::{addresses, ingress, is_load_balancer},
     decide::Decided,
-    plan::{Wanted, held, lookup, rollout::Rollout, takeover},
+    plan::{Wanted, held, lookup, rollback, rollout::Rollout, takeover},
     plugins,
     validate::{Konnect, Validated},
 };
@@ -102,10 +103,10 @@ fn konnect(dp: &Validated<'_>, decided: &Decided) -> Option<Said> {
 
 /// Whether what every installation gives is in the Deployment, and how far it is rolled out.
 fn plugins(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> Option<Said> {
-    if dp.plugins.is_empty() {
+    let standing = standing(dp, decided, &wanted.rollout);
+    if standing.is_empty() {
         return None;
     }
-    let standing = plugins::standing(dp, decided);
     let first = standing.iter().find_map(|s| s.missing.clone());
     let lines: Vec<String> = standing.iter().map(plugins::Standing::line).collect();
     let mut message = lines.join("; ");
@@ -120,16 +121,23 @@ fn plugins(dp: &Validated<'_>, decided: &Decided, wanted: &Wanted) -> Option<Sai
     })
 }
 
+/// How every installation stands: after an undone rollout by what that brought back.
+fn standing(dp: &Validated<'_>, decided: &Decided, rollout: &Rollout) -> Vec<plugins::Standing> {
+    let undone = matches!(rollout, Rollout::RolledBack { .. });
+    plugins::standing(dp, decided, if undone { &decided.restored } else { &[] })
+}
+
 /// The annotation that says the same to machines. An object that is on its way out gets none.
-pub(super) fn machine_readable(dp: &Validated<'_>, decided: &Decided) -> Option<Change> {
+pub(super) fn machine_readable(dp: &Validated<'_>, decided: &Decided, rollout: &Rollout) -> Option<Change> {
     if dp.snapshot.data_plane.metadata.deletion_timestamp.is_some() {
         return None;
     }
     let present = dp.annotation(keys::PLUGINS);
-    if dp.plugins.is_empty() {
+    let standing = standing(dp, decided, rollout);
+    if standing.is_empty() {
         return present.map(|_| Change::RemoveAnnotation { key: keys::PLUGINS.into() });
     }
-    let value = serde_json::to_string(&plugins::standing(dp, decided)).unwrap_or_default();
+    let value = serde_json::to_string(&standing).unwrap_or_default();
     (present != Some(value.as_str())).then(|| Change::SetAnnotation { key: keys::PLUGINS.into(), value })
 }
 
@@ -176,6 +184,9 @@ fn rollout(wanted: &Wanted) -> Option<Said> {
         Rollout::Foreign { pending, from, what, approved } => {
             let message = format!("{}; the pod template in force is {from}", held::cure(pending, what, approved.as_deref()));
             Some(say(types::ROLLOUT_HELD, true, reasons::FOREIGN_CHANGE, message))
+        }
+        Rollout::RolledBack { pending, what, approved } => {
+            Some(say(types::ROLLOUT_HELD, true, reasons::ROLLED_BACK, rollback::cure(pending, what, approved.as_deref())))
         }
         Rollout::Paused => {
             Some(say(types::ROLLOUT_HELD, true, "Paused", "annotation weir.dev/paused is \"true\": nothing but this status is written"))
@@ -232,46 +243,6 @@ fn waiting(dp: &Validated<'_>) -> Option<String> {
             Some(format!("Service {} has no load balancer address yet", service.metadata.name.as_deref().unwrap_or_default()))
         }
         Some(_) => None,
-    }
-}
-
-fn is_load_balancer(service: &Service) -> bool {
-    service.spec.as_ref().and_then(|s| s.type_.as_deref()) == Some("LoadBalancer")
-}
-
-fn ingress(service: &Service) -> impl Iterator<Item = &k8s_openapi::api::core::v1::LoadBalancerIngress> {
-    service.status.as_ref().and_then(|s| s.load_balancer.as_ref()).and_then(|l| l.ingress.as_ref()).into_iter().flatten()
-}
-
-/// Addresses of the ingress Service (facts/kong-operator.md 1.7).
-fn addresses(service: &Service) -> Vec<Address> {
-    let internal = service
-        .metadata
-        .annotations
-        .iter()
-        .flatten()
-        .any(|(k, v)| k == "service.beta.kubernetes.io/aws-load-balancer-scheme" && v == "internal");
-    let address =
-        |type_: &str, value: &str, source: &str| Address { type_: Some(type_.into()), value: value.into(), source_type: source.into() };
-    let mut all = Vec::new();
-    for entry in ingress(service) {
-        if let Some(ip) = entry.ip.as_deref().filter(|ip| !ip.is_empty()) {
-            all.push(address("IPAddress", ip, if is_private(ip) { "PrivateLoadBalancer" } else { "PublicLoadBalancer" }));
-        }
-        if let Some(host) = entry.hostname.as_deref().filter(|h| !h.is_empty()) {
-            all.push(address("Hostname", host, if internal { "PrivateLoadBalancer" } else { "PublicLoadBalancer" }));
-        }
-    }
-    let ips = service.spec.as_ref().and_then(|s| s.cluster_ips.clone()).unwrap_or_default();
-    all.extend(ips.iter().filter(|ip| !ip.is_empty() && *ip != "None").map(|ip| address("IPAddress", ip, "PrivateIP")));
-    all
-}
-
-fn is_private(ip: &str) -> bool {
-    match ip.parse::<core::net::IpAddr>() {
-        Ok(core::net::IpAddr::V4(v4)) => v4.is_private(),
-        Ok(core::net::IpAddr::V6(v6)) => v6.is_unique_local(),
-        Err(_) => false,
     }
 }
 

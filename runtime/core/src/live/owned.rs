@@ -1,5 +1,8 @@
 //! What our field manager owns of a live object, by `metadata.managedFields`. A pod template that is held is applied again as it is; without
 //! this we would claim the server's defaults and other people's fields with it, for instance the time that `kubectl rollout restart` sets.
+//!
+//! An undone rollout puts a former template of ours in the place of another, and what differs is recorded as the undoer's. It counts as ours:
+//! otherwise nobody would ever remove what only the former template had.
 
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::PodTemplateSpec},
@@ -8,20 +11,60 @@ use k8s_openapi::{
 use serde_json::{Map, Value};
 use weir_api::keys;
 
+/// How a record of fields names annotation `weir.dev/template-hash`.
+pub const TEMPLATE_HASH_FIELD: &str = "f:weir.dev/template-hash";
+
 /// The part of a live Deployment's pod template that our applies own. None where that is not known: the object was read without its managed
 /// fields, was never applied by us, or what they say is no such record.
 #[must_use]
 pub fn template(live: &Deployment) -> Option<PodTemplateSpec> {
-    let (ours, others): (Vec<_>, Vec<_>) = live.metadata.managed_fields.iter().flatten().partition(|entry| is_ours(entry));
-    let [ours] = ours.as_slice() else { return None };
+    let entries = || live.metadata.managed_fields.iter().flatten();
+    let (ours, others): (Vec<_>, Vec<_>) = entries().partition(|entry| is_ours(entry) || is_undoing(entry));
+    if ours.iter().filter(|entry| is_ours(entry)).count() != 1 {
+        return None;
+    }
+    let mut fields = Map::new();
+    for part in ours.into_iter().filter_map(of_template) {
+        merge(&mut fields, part.as_object()?);
+    }
     let others: Vec<&Value> = others.into_iter().filter_map(of_template).collect();
     let template = serde_json::to_value(&live.spec.as_ref()?.template).ok()?;
-    serde_json::from_value(extract(&template, of_template(ours)?, &others)?).ok()
+    let fields = Some(fields).filter(|fields| !fields.is_empty())?;
+    serde_json::from_value(extract(&template, &fields.into(), &others)?).ok()
+}
+
+/// Whether somebody who undid a rollout is recorded as the owner of what is ours: fields that only our next apply can remove have to be handed
+/// back before it.
+#[must_use]
+pub fn is_undone(live: &Deployment) -> bool {
+    live.metadata.managed_fields.iter().flatten().any(is_undoing)
+}
+
+/// Whoever wrote the hash of our template wrote the template with it: `kubectl rollout undo` replaces both, and nobody else writes the hash.
+fn is_undoing(entry: &ManagedFieldsEntry) -> bool {
+    let updates = entry.operation.as_deref() == Some("Update") && entry.manager.as_deref() != Some(keys::FIELD_MANAGER);
+    let hash = || entry.fields_v1.as_ref()?.0.get("f:metadata")?.get("f:annotations")?.get(TEMPLATE_HASH_FIELD);
+    updates && is_whole(entry) && hash().is_some()
+}
+
+fn is_whole(entry: &ManagedFieldsEntry) -> bool {
+    entry.subresource.as_deref().unwrap_or_default().is_empty()
+}
+
+/// Adds the fields of one record to those of another.
+pub fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(key).and_then(Value::as_object_mut), value.as_object()) {
+            (Some(there), Some(more)) => merge(there, more),
+            (_, _) => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
 }
 
 fn is_ours(entry: &ManagedFieldsEntry) -> bool {
-    let whole = entry.subresource.as_deref().unwrap_or_default().is_empty();
-    entry.manager.as_deref() == Some(keys::FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply") && whole
+    entry.manager.as_deref() == Some(keys::FIELD_MANAGER) && entry.operation.as_deref() == Some("Apply") && is_whole(entry)
 }
 
 fn of_template(entry: &ManagedFieldsEntry) -> Option<&Value> {

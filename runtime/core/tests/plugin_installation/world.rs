@@ -259,6 +259,7 @@ impl World {
                 | Change::ProvideContent(_)
                 | Change::ReleaseContent { .. }
                 | Change::TakeOver(_)
+                | Change::Reclaim(_)
                 | Change::SetFinalizer { .. } => panic!("no installation needs {change:?}"),
             }
         }
@@ -297,6 +298,7 @@ pub(crate) fn steps(plan: &Plan<Status>) -> Vec<String> {
         | Change::ProvideContent(_)
         | Change::ReleaseContent { .. }
         | Change::TakeOver(_)
+        | Change::Reclaim(_)
         | Change::SetFinalizer { .. } => format!("{change:?}"),
     };
     plan.changes.iter().map(step).collect()

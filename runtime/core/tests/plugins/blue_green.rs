@@ -3,7 +3,7 @@
 use serde_json::json;
 use weir_api::keys;
 
-use crate::{cluster::days, policies::content, support::annotation, world::World};
+use crate::{cluster::days, policies::content, world::World};
 
 fn blue_green() -> World {
     let mut world = World::with_spec(&json!({"deployment": {
@@ -61,6 +61,5 @@ fn without_blue_green_the_owners_hold_goes_on() {
     world.edit(|spec| spec.deployment.as_mut().unwrap().rollout = None);
     world.converge();
     assert_eq!((world.rolls, world.word("RolloutHeld").as_str()), (1, "True/ForeignChange"));
-    assert_eq!(annotation(world.live(), keys::ROLLED_GENERATION), world.snapshot.data_plane.metadata.generation.map(|g| g.to_string()));
     assert!(world.mounts(&content(&["rate"], "1.0.0")));
 }

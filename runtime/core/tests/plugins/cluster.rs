@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::PodTemplateSpec};
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet},
+    core::v1::PodTemplateSpec,
+};
 use serde_json::json;
 use weir_api::keys;
 use weir_core::{
     dataplane::{
-        plugins::{maps_of, mounted_maps},
+        plugins::mounted_maps,
         snapshot::{Child, ContentMap, ReplicaSetFacts, SecretFacts},
     },
     plan::{Change, Object},
@@ -67,6 +70,10 @@ impl World {
                 let metas = deployments.chain(children.secrets.iter_mut().map(|s| &mut s.metadata));
                 metas.filter(|m| m.name.as_deref() == Some(&target.name)).for_each(|m| m.finalizers = None);
             }
+            Change::Reclaim(_) => {
+                let live = &mut children.deployments[0].object.metadata;
+                live.managed_fields = None;
+            }
             Change::SetAnnotation { key, value } => self.annotate(key, value),
             Change::RemoveAnnotation { key } => self.unannotate(key),
             Change::Apply { .. } | Change::SetFinalizer { .. } => panic!("not expected here: {change:?}"),
@@ -96,15 +103,40 @@ impl World {
         }
         spec.replicas = wanted.replicas.or(spec.replicas);
         spec.template = wanted.template.clone();
-        if rolls {
-            self.rolls += 1;
-            let volumes = || wanted.template.spec.iter().flat_map(|s| s.volumes.iter().flatten());
-            children.replica_sets.push(ReplicaSetFacts {
-                name: format!("rs-{}", self.rolls),
-                secrets: volumes().filter_map(|v| v.secret.as_ref()?.secret_name.clone()).collect(),
-                config_maps: volumes().flat_map(maps_of).collect(),
-            });
-        }
+        self.rolls += usize::from(rolls);
+        self.control();
+    }
+
+    /// The Deployment controller: the template's ReplicaSet is the newest, and has the Deployment's annotations.
+    pub(crate) fn control(&mut self) {
+        let live = &self.snapshot.children.deployments[0].object;
+        let template = live.spec.as_ref().unwrap().template.clone();
+        let of = |set: &ReplicaSet| set.spec.as_ref().unwrap().template.as_ref() == Some(&template);
+        let mut set = match self.sets.iter().position(of) {
+            Some(index) => self.sets.remove(index),
+            None => serde_json::from_value(json!({
+                "metadata": {"name": format!("rs-{}", self.rolls), "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "Deployment", "name": live.metadata.name, "uid": live.metadata.uid, "controller": true},
+                ]},
+                "spec": {"selector": {}, "template": template},
+            }))
+            .unwrap(),
+        };
+        // What the Deployment has no more, the ReplicaSet keeps.
+        set.metadata.annotations.get_or_insert_default().extend(live.metadata.annotations.clone().unwrap_or_default());
+        self.sets.push(set);
+        self.snapshot.children.replica_sets = self.sets.iter().map(ReplicaSetFacts::of).collect();
+    }
+
+    /// `kubectl rollout undo`: the template before this one, and the annotations of its ReplicaSet in the place of all.
+    pub(crate) fn undo(&mut self) {
+        let former = self.sets[self.sets.len() - 2].clone();
+        let live = &mut self.snapshot.children.deployments[0].object;
+        live.metadata.annotations = former.metadata.annotations;
+        live.metadata.generation = live.metadata.generation.map(|g| g + 1);
+        live.spec.as_mut().unwrap().template = former.spec.unwrap().template.unwrap();
+        self.rolls += 1;
+        self.control();
     }
 
     /// All pods are of the newest ReplicaSet.
@@ -122,7 +154,7 @@ impl World {
 
     /// The history of the Deployment is cut to its newest ReplicaSet.
     pub(crate) fn forget_history(&mut self) {
-        let sets = &mut self.snapshot.children.replica_sets;
-        sets.drain(..sets.len() - 1);
+        self.sets.drain(..self.sets.len() - 1);
+        self.snapshot.children.replica_sets = self.sets.iter().map(ReplicaSetFacts::of).collect();
     }
 }

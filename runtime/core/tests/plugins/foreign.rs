@@ -1,9 +1,8 @@
 //! `weir.dev/rollout: Manual`: each sort of change from elsewhere waits, and what the owner does meanwhile goes on.
 
-use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Value, json};
 use weir_api::keys;
-use weir_core::{dataplane::objects::deployment::TEMPLATE_HASH, hash, plan::ChildKind, policy::conflict_resolution::Verdict};
+use weir_core::{plan::ChildKind, policy::conflict_resolution::Verdict};
 
 use crate::{
     policies::{content, environment, unavailable, verdicts},
@@ -33,17 +32,6 @@ pub(crate) fn hybrid() -> World {
     assert_eq!((world.rolls, world.word("RolloutHeld").as_str()), (1, "False/NothingHeld"));
     assert_eq!(world.env("KONG_NGINX_WORKER_PROCESSES").as_deref(), Some("7"));
     world
-}
-
-/// As if another version had rendered what is live, without a variable that this one has.
-fn another_version(world: &mut World) {
-    let live = &mut world.snapshot.children.deployments[0].object;
-    let template: &mut PodTemplateSpec = &mut live.spec.as_mut().unwrap().template;
-    template.spec.as_mut().unwrap().containers[0].env.as_mut().unwrap().retain(|v| v.name != "KONG_PORT_MAPS");
-    let hash = hash::digest_json(template);
-    let annotations = live.metadata.annotations.as_mut().unwrap();
-    annotations.insert(TEMPLATE_HASH.into(), hash);
-    annotations.insert(keys::OPERATOR_VERSION.into(), "0.0.1".into());
 }
 
 fn all() -> Vec<Foreign> {
@@ -79,7 +67,7 @@ fn all() -> Vec<Foreign> {
             named: "volume admin certificate changed",
             value: "ca-2",
         },
-        Foreign { what: "operator version", make: another_version, named: "env KONG_PORT_MAPS added", value: "8443" },
+        Foreign { what: "operator version", make: World::another_version, named: "env KONG_PORT_MAPS added", value: "8443" },
     ]
 }
 
@@ -121,10 +109,6 @@ fn it_waits_and_says_what_differs() {
 fn scaling_and_services_do_not_wait() {
     for foreign in all() {
         let what = foreign.what;
-        // What another version renders cannot be told from the owner's change: see `what_another_version_renders_rides_along`.
-        if what == "operator version" {
-            continue;
-        }
         let mut world = waiting(&foreign);
         let (rolls, hash, pending) = (world.rolls, world.hash(), world.pending());
         world.scale(4);
@@ -282,6 +266,30 @@ fn what_another_version_renders_rides_along_and_is_named() {
     world.converge();
     assert_eq!(world.word("RolloutHeld"), "True/ForeignChange");
     assert_eq!(annotation(world.live(), keys::OPERATOR_VERSION), Some(world.snapshot.operator.version.clone()));
+}
+
+#[test]
+fn scaling_under_another_version_rolls_nothing() {
+    let mut world = hybrid();
+    world.name_installation("ns/later");
+    world.converge();
+    world.another_version();
+    world.converge();
+    assert_eq!(world.word("RolloutHeld"), "True/ForeignChange");
+    let rolls = world.rolls;
+    for replicas in [4, 5] {
+        // A plugin that the owner has named and that is not there yet makes no difference.
+        world.scale(replicas);
+        let plan = world.converge();
+        assert_eq!((world.rolls, world.live().spec.as_ref().unwrap().replicas), (rolls, Some(replicas)));
+        assert!(!plan.events.iter().any(|e| e.reason == "ChangeRodeAlong"), "{:?}", plan.events);
+    }
+    world.edit(|spec| {
+        let scaling = json!({"horizontal": {"maxReplicas": 9}});
+        spec.deployment.as_mut().unwrap().replicas = None;
+        spec.deployment.as_mut().unwrap().scaling = Some(serde_json::from_value(scaling).unwrap());
+    });
+    assert_eq!(steps(&world.dry()), [("create", ChildKind::HorizontalPodAutoscaler)]);
 }
 
 #[test]

@@ -8,7 +8,9 @@
 )]
 
 mod blue_green;
+mod client;
 mod cluster;
+mod extension;
 mod foreign;
 mod installed;
 mod manual;
@@ -19,4 +21,5 @@ mod policies;
 #[path = "../support/mod.rs"]
 mod support;
 mod takeover;
+mod undone;
 mod world;

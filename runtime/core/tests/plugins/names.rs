@@ -214,6 +214,36 @@ fn a_plugin_whose_place_is_taken_is_not_said_to_be_in_the_pods() {
 }
 
 #[test]
+fn an_own_edit_names_no_plugin_whose_place_is_taken() {
+    for kind in [SubjectKind::Volume, SubjectKind::VolumeMount] {
+        let mut world = collision(kind, Origin::User);
+        world.annotate(weir_api::keys::ROLLOUT, "Manual");
+        world.install("ns/size", &content(&["size"], "1.0.0"));
+        world.converge();
+        assert_eq!(world.env("KONG_PLUGINS").as_deref(), Some("bundled,size"), "{kind:?}");
+        world.publish("ns/size", &content(&["size"], "2.0.0"));
+        world.converge();
+        assert_eq!(world.word("RolloutHeld"), "True/ForeignChange", "{kind:?}");
+        assert!(world.said("RolloutHeld").2.contains("waits (volume plugin-size changed)"), "{kind:?}: {}", world.said("RolloutHeld").2);
+        let rolls = world.rolls;
+        world.image("kong:3.10");
+        let plan = world.pass();
+        assert_eq!(world.env("KONG_PLUGINS").as_deref(), Some("bundled,size"), "{kind:?}: Kong does not start without its files");
+        assert!(world.mounts(&content(&["size"], "1.0.0")), "{kind:?}");
+        assert!(!plan.events.iter().any(|e| e.reason == "ChangeRodeAlong"), "{kind:?}");
+        world.converge();
+        assert_eq!(world.rolls, rolls + 1, "{kind:?}");
+
+        // The verdicts in force are those of the questions that were asked: a new policy's do not come with an edit.
+        world.conflicts = verdicts("c2", |_| Verdict::Keep(1));
+        world.image("kong:3.11");
+        let plan = world.pass();
+        assert_eq!(world.env("KONG_PLUGINS").as_deref(), Some("bundled,size"), "{kind:?}");
+        assert!(!plan.events.iter().any(|e| e.reason == "ChangeRodeAlong"), "{kind:?}: {:?}", plan.events);
+    }
+}
+
+#[test]
 fn a_plugin_that_the_users_list_leaves_out_is_not_said_to_be_installed() {
     let mut world = with_proxy(&json!([]), &json!({"env": [{"name": "KONG_PLUGINS", "value": "off"}]}));
     world.conflicts = verdicts("c1", |conflict| {

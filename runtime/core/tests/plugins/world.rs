@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use k8s_openapi::api::{
-    apps::v1::Deployment,
+    apps::v1::{Deployment, ReplicaSet},
     core::v1::{PodTemplateSpec, Volume, VolumeMount},
 };
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use weir_core::{
         snapshot::{Installation, Lookup, PluginUse, SecretFacts},
     },
     decisions::{Sealing, SealingKey},
+    hash,
     konnect::Extension,
     plan::Plan,
     plugin_installation::{
@@ -33,6 +34,7 @@ use weir_core::{
 };
 
 use crate::{
+    cluster::days,
     policies::{Scripted, content, environment, unavailable, verdicts},
     support,
 };
@@ -48,8 +50,10 @@ pub(crate) struct World {
     /// Who is asked then under `Fallback`.
     pub(crate) other_konnect: Arc<Scripted<KonnectEnv>>,
     pub(crate) other_conflicts: Arc<Scripted<ConflictResolution>>,
-    /// Template hashes of the ReplicaSets, oldest first.
+    /// How often the pods were replaced.
     pub(crate) rolls: usize,
+    /// ReplicaSets, the newest last.
+    pub(crate) sets: Vec<ReplicaSet>,
 }
 
 impl World {
@@ -66,6 +70,7 @@ impl World {
             other_konnect: environment("k-builtin", Some("builtin")),
             other_conflicts: verdicts("c-builtin", |_| Verdict::Keep(1)),
             rolls: 0,
+            sets: Vec::new(),
         }
     }
 
@@ -147,31 +152,57 @@ impl World {
         }
     }
 
-    /// The owner names an extension of this region.
+    /// The owner names an extension.
     pub(crate) fn extend(&mut self) {
-        self.edit(|spec| {
-            let reference = json!({"group": keys::GATEWAY_OPERATOR_GROUP, "kind": "KonnectExtension", "name": "k"});
-            spec.extensions = Some(vec![serde_json::from_value(reference).unwrap()]);
-        });
+        self.name_extension("k");
         self.region("us");
         self.client_certificate("sha256:client-1");
     }
 
+    pub(crate) fn name_extension(&mut self, name: &str) {
+        self.edit(|spec| {
+            let reference = json!({"group": keys::GATEWAY_OPERATOR_GROUP, "kind": "KonnectExtension", "name": name});
+            spec.extensions = Some(vec![serde_json::from_value(reference).unwrap()]);
+        });
+    }
+
     pub(crate) fn region(&mut self, region: &str) {
+        self.extension(region, "tls");
+    }
+
+    /// The extension is of this region, and its certificate is in this Secret.
+    pub(crate) fn extension(&mut self, region: &str, secret: &str) {
         let extension = json!({
             "apiVersion": "gateway-operator.konghq.com/v1alpha1", "kind": "KonnectExtension",
             "metadata": {"name": "k", "namespace": "ns"},
             "spec": {
                 "controlPlaneRef": {"type": "konnectID", "konnectID": "abc"}, "controlPlaneRegion": region,
-                "konnectControlPlaneAPIAuthConfiguration": {"clusterCertificateSecretRef": {"name": "tls"}},
+                "konnectControlPlaneAPIAuthConfiguration": {"clusterCertificateSecretRef": {"name": secret}},
             },
         });
         self.snapshot.extension = Lookup::Found(Extension::TokenFree(Box::new(serde_json::from_value(extension).unwrap())));
     }
 
     pub(crate) fn client_certificate(&mut self, digest: &str) {
+        self.secret("tls", digest, None);
+    }
+
+    /// A Secret with a client certificate that ends in so many days from now.
+    pub(crate) fn secret(&mut self, name: &str, digest: &str, ends: Option<i64>) {
         let keys = [("tls.crt".to_owned(), digest.to_owned()), ("tls.key".to_owned(), "sha256:key".to_owned())].into();
-        self.snapshot.secrets.insert("tls".into(), Lookup::Found(SecretFacts { keys, ..SecretFacts::default() }));
+        let ends = ends.map(|ends| self.snapshot.now + days(ends));
+        self.snapshot.secrets.insert(name.into(), Lookup::Found(SecretFacts { keys, ends, ..SecretFacts::default() }));
+    }
+
+    /// As if another version had rendered what is live, without a variable that this one has.
+    pub(crate) fn another_version(&mut self) {
+        let live = &mut self.snapshot.children.deployments[0].object;
+        let template: &mut PodTemplateSpec = &mut live.spec.as_mut().unwrap().template;
+        template.spec.as_mut().unwrap().containers[0].env.as_mut().unwrap().retain(|v| v.name != "KONG_PORT_MAPS");
+        let hash = hash::digest_json(template);
+        let annotations = live.metadata.annotations.as_mut().unwrap();
+        annotations.insert(TEMPLATE_HASH.into(), hash);
+        annotations.insert(keys::OPERATOR_VERSION.into(), "0.0.1".into());
     }
 
     /// The pass over the snapshot as it is, and nothing is carried out.

@@ -98,6 +98,7 @@ pub(crate) fn kongs_secret(ends: &str) -> SecretFacts {
         type_: "kubernetes.io/tls".into(),
         keys: BTreeMap::new(),
         unusable: None,
+        ends: None,
     }
 }
 
@@ -173,6 +174,7 @@ pub(crate) fn steps(plan: &Plan<DataPlaneStatus>) -> Vec<(&'static str, ChildKin
         .iter()
         .filter_map(|change| match change {
             Change::TakeOver(target) => Some(("take over", target.kind)),
+            Change::Reclaim(target) => Some(("reclaim", target.kind)),
             Change::Apply { object, first: true } => Some(("create", object.kind())),
             Change::Apply { object, first: false } => Some(("update", object.kind())),
             Change::MintCertificate(_) => Some(("mint", ChildKind::Secret)),

@@ -4,6 +4,7 @@ mod children;
 mod contents;
 mod errors;
 mod object;
+mod reclaim;
 mod takeover;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,6 +82,7 @@ impl Writer {
                     self.provide(request, known).instrument(span).await
                 }
                 Change::TakeOver(target) => self.take_over(target).instrument(write("take over", target.kind, Some(&target.name))).await,
+                Change::Reclaim(target) => self.reclaim(target).instrument(write("reclaim", target.kind, Some(&target.name))).await,
                 Change::Delete(_) | Change::ReleaseContent { .. } if !failures.is_empty() => continue,
                 Change::ReleaseContent { target, owner } => {
                     self.leave(target, owner, remembered).instrument(write("release", target.kind, Some(&target.name))).await

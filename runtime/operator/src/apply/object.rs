@@ -77,6 +77,7 @@ impl Writer {
                 | Change::ProvideContent(_)
                 | Change::ReleaseContent { .. }
                 | Change::TakeOver(_)
+                | Change::Reclaim(_)
                 | Change::Delete(_) => {}
             }
         }

@@ -4,7 +4,7 @@
 use kube::api::{Patch, PatchParams};
 use serde_json::{Map, Value, json};
 use weir_api::keys;
-use weir_core::plan::Target;
+use weir_core::{live::owned, plan::Target};
 
 use super::{Failed, Failure, Writer};
 use crate::metrics::Verb;
@@ -37,7 +37,7 @@ impl Writer {
         self.patch_json(target, patch).await
     }
 
-    async fn patch_json(&self, target: &Target, operations: Vec<Value>) -> Result<(), kube::Error> {
+    pub(super) async fn patch_json(&self, target: &Target, operations: Vec<Value>) -> Result<(), kube::Error> {
         // Conditions alone change nothing.
         if operations.iter().all(|o| o.get("op").and_then(Value::as_str) == Some("test")) {
             return Ok(());
@@ -54,7 +54,7 @@ impl Writer {
 }
 
 /// Nobody else wrote since we looked.
-fn conditions(live: &Value) -> Vec<Value> {
+pub(super) fn conditions(live: &Value) -> Vec<Value> {
     ["/metadata/uid", "/metadata/resourceVersion"]
         .into_iter()
         .filter_map(|path| Some(json!({"op": "test", "path": path, "value": live.pointer(path)?})))
@@ -87,7 +87,7 @@ fn handed_over(entries: &[Value]) -> Option<Vec<Value>> {
     let mut fields = Map::new();
     for entry in &moving {
         if let Some(more) = entry.get("fieldsV1").and_then(Value::as_object) {
-            merge(&mut fields, more);
+            owned::merge(&mut fields, more);
         }
     }
     let mut ours = (*moving.first()?).clone();
@@ -98,17 +98,6 @@ fn handed_over(entries: &[Value]) -> Option<Vec<Value>> {
     }
     kept.push(ours);
     Some(kept)
-}
-
-fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>) {
-    for (key, value) in from {
-        match (into.get_mut(key).and_then(Value::as_object_mut), value.as_object()) {
-            (Some(there), Some(more)) => merge(there, more),
-            (_, _) => {
-                into.insert(key.clone(), value.clone());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

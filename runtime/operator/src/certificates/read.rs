@@ -154,6 +154,14 @@ fn time(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
+/// When the first certificate in a text ends: the one that is presented.
+#[must_use]
+pub fn end(tls_crt: &[u8]) -> Option<Timestamp> {
+    let first = certificates(tls_crt).ok()?.into_iter().next()?;
+    let (_, certificate) = X509Certificate::from_der(&first.der).ok()?;
+    Some(time(certificate.validity().not_after.timestamp()))
+}
+
 /// Why two values are no certificate and its key. A kind of key that cannot be read here may still be one that others read.
 #[must_use]
 pub fn unusable_pair(tls_crt: &[u8], tls_key: &[u8]) -> Option<String> {

@@ -272,3 +272,13 @@ fn a_client_certificate_is_looked_at_and_strange_keys_are_left_to_others() {
     let strange = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
     assert_eq!(pair(&made.certificate, strange), None);
 }
+
+#[test]
+fn the_end_is_that_of_the_first_certificate() {
+    let made = |from: &str| generate_ca(KeyAlgorithm::EcdsaP256, from.parse().unwrap()).unwrap().certificate;
+    let (first, second) = (made("2026-01-01T00:00:00Z"), made("2027-01-01T00:00:00Z"));
+    let ends = |text: &str| end(text.as_bytes());
+    assert_eq!(ends(&format!("# leaf\n{first}{second}")), ends(&first));
+    assert!(ends(&first) < ends(&second) && ends(&first).is_some());
+    assert_eq!(ends("garbage"), None);
+}

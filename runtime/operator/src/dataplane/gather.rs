@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use weir_api::{dataplane::DataPlane, keys};
 use weir_core::{
-    dataplane::snapshot::{Child, Children, ForeignName, Lookup, Operator, ReplicaSetFacts, SecretFacts, Snapshot},
+    dataplane::snapshot::{Child, Children, ForeignName, Lookup, Operator, SecretFacts, Snapshot},
     konnect::Extension,
     names,
     plan::ChildKind,
@@ -91,9 +91,7 @@ fn children(context: &Context, key: &Key, data_plane: &DataPlane, remembered: &R
     let uid = data_plane.metadata.uid.as_deref().unwrap_or_default();
     let deployments = world.deployments.owned_by(uid);
     let replica_sets = deployments.iter().filter_map(|d| d.metadata.uid.as_deref()).flat_map(|uid| world.replica_sets.owned_by(uid));
-    let replica_sets = replica_sets
-        .map(|r| ReplicaSetFacts { name: name(Cached::meta(&*r)), secrets: r.secrets.clone(), config_maps: r.config_maps.clone() })
-        .collect();
+    let replica_sets = replica_sets.map(|r| r.facts.clone()).collect();
     let mut children = Children {
         replica_sets,
         services: owned(&world.services, uid, ChildKind::Service, remembered),

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use weir_api::keys;
-use weir_core::dataplane::Snapshot;
+use weir_core::dataplane::{Snapshot, objects::client_certificate};
 
 use crate::cache::Key;
 
@@ -23,7 +23,10 @@ impl Renewals {
         let ends =
             snapshot.children.secrets.iter().filter_map(|s| s.metadata.annotations.as_ref()?.get(keys::CERT_EXPIRES_AT).and_then(end));
         // Those in the past were just looked at; the newest certificate is the one that counts.
-        let next = ends.filter(|at| *at > snapshot.now).max();
+        let admin = ends.filter(|at| *at > snapshot.now).max();
+        // A new client certificate may wait for its owner's word until then.
+        let client = snapshot.children.deployments.iter().filter_map(|d| client_certificate::looked_at(&d.object));
+        let next = client.filter(|at| *at > snapshot.now).chain(admin).min();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match next {
             Some(at) => all.insert(key.clone(), at),

@@ -153,6 +153,7 @@ fn not_stored(plan: &mut Plan<KongPluginInstallationStatus>) {
         | Change::ReleaseContent { .. }
         | Change::Delete(_)
         | Change::TakeOver(_)
+        | Change::Reclaim(_)
         | Change::SetFinalizer { .. }
         | Change::RemoveAnnotation { .. } => true,
     });

@@ -70,7 +70,7 @@ async fn approved(lab: Lab) {
 }
 
 /// Hash of the change that waits, as the message names it.
-fn pending(gateway: &Value) -> Result<String, String> {
+pub(super) fn pending(gateway: &Value) -> Result<String, String> {
     let message = message(gateway, ROLLOUT_HELD);
     let hash = message.split_once("weir.dev/approved-rollout: ").and_then(|(_, rest)| rest.split(' ').next());
     hash.map(str::to_owned).ok_or_else(|| format!("no hash in {message:?}"))
@@ -80,7 +80,7 @@ async fn waits_for_owner(ns: &Ns, words: &[&str]) -> String {
     pending(&ns.says(DATA_PLANE, "gw", [ROLLOUT_HELD, "True", "ForeignChange"], words, CONVERGED).await).unwrap()
 }
 
-async fn let_go(ns: &Ns, hash: &str) {
+pub(super) async fn let_go(ns: &Ns, hash: &str) {
     ns.edit(DATA_PLANE, "gw", annotated(json!({"weir.dev/approved-rollout": hash}))).await;
 }
 

@@ -157,11 +157,12 @@ async fn rolled_out(ns: &Ns, gateway: &str, digests: &[&str]) -> Value {
 /// Plugin `p` in two versions in a registry, and gateway `gw` whose pods have the first.
 struct Upgradable {
     /// Dropped before the registry.
-    _operator: Running,
+    operator: Running,
     shop: Shop,
     one: Files,
     two: Files,
-    /// Digest of the second version.
+    /// Digests of the two versions.
+    first: String,
     second: String,
 }
 
@@ -177,7 +178,7 @@ async fn upgradable(lab: &Lab, ways: [Way; 2]) -> Option<Upgradable> {
     installed(ns, "p", &first).await;
     ns.apply(&user("gw", &["p"])).await;
     rolled_out(ns, "gw", &[&first]).await;
-    Some(Upgradable { _operator: operator, shop, one, two, second })
+    Some(Upgradable { operator, shop, one, two, first, second })
 }
 
 /// The pods' template is this one for the whole time.

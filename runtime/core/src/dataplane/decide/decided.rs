@@ -28,6 +28,8 @@ pub struct Decided {
     pub mounted: Vec<(String, String)>,
     /// What an own change of the owner is rendered with while a change from elsewhere waits; none where nothing does.
     pub own: Option<Own>,
+    /// Content of installations that an undone rollout brought back; none where nothing was undone.
+    pub restored: Vec<Used>,
     /// New text of `weir.dev/decisions`.
     pub decisions: Option<String>,
     /// What is held.
@@ -54,6 +56,7 @@ impl Decided {
             plugins: Vec::new(),
             mounted: Vec::new(),
             own: None,
+            restored: Vec::new(),
             decisions: None,
             holds: Vec::new(),
             findings: Vec::new(),

@@ -7,6 +7,7 @@ mod conflicts;
 mod decided;
 mod konnect;
 mod own;
+mod placing;
 mod plugins;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -14,11 +15,12 @@ use weir_api::{condition::reasons, keys};
 
 pub use self::{decided::Decided, own::Own};
 
+use self::placing::Inputs;
 use super::{
-    conflicts::{Settled, Settlements, settle},
-    objects::{certificate, proxy::Layers},
+    conflicts::{Settled, Settlements},
+    objects::certificate,
     plan::lookup,
-    plugins::{Mounted, Used, bringing, is_in_place, mounted},
+    plugins::{Mounted, mounted},
     snapshot::Child,
     validate::Validated,
 };
@@ -55,6 +57,7 @@ pub async fn decide(dp: &Validated<'_>, policies: &Policies, sealing: &Sealing) 
     );
     decided.decisions = pass.text(&mut decided);
     decided.own = pass.own(&mut decided).await;
+    decided.restored = pass.restored(&decided);
     decided
 }
 
@@ -110,31 +113,14 @@ impl<'a> Pass<'a> {
 
     /// What all parties want in the pod, and who gets it.
     async fn pod(&mut self, decided: &mut Decided) {
-        let used = decided.plugins.clone();
-        let mut mounted = mounted(&used, &self.settlements);
-        let first = self.layers(decided, &used, &mounted);
-        let all = mounted.len();
-        if self.settle(super::conflicts::find(&first), HeldPart::PodTemplate, decided).await {
-            let mut settled = settle(&first, &self.settlements);
-            mounted.retain(|m| is_in_place(*m, &settled));
-            if mounted.len() < all {
-                // Kong does not start with a plugin that is named and not there: without its place it is not named either.
-                let rest = self.layers(decided, &used, &mounted);
-                if !self.settle(super::conflicts::find(&rest), HeldPart::PodTemplate, decided).await {
-                    decided.mounted = named(&mounted);
-                    return;
-                }
-                settled = settle(&rest, &self.settlements);
-            }
-            self.unnamed(&settled, &mut mounted, decided);
-            decided.settled = Some(settled);
+        let (used, konnect, certificate) = (decided.plugins.clone(), decided.konnect.clone(), decided.certificate.secret.clone());
+        let inputs = Inputs { used: &used, konnect: konnect.as_ref(), certificate: &certificate };
+        let (settled, mut mounted) = self.placed(inputs, decided).await;
+        if let Some(settled) = &settled {
+            self.unnamed(settled, &mut mounted, decided);
         }
+        decided.settled = settled;
         decided.mounted = named(&mounted);
-    }
-
-    fn layers(&self, decided: &Decided, used: &[Used], mounted: &[Mounted<'_>]) -> Layers {
-        let bringing = bringing(used, mounted);
-        Layers::collect(self.dp, decided.konnect.as_ref(), &decided.certificate.secret, &bringing, mounted)
     }
 
     /// Plugins that are in place and that the owner's KONG_PLUGINS does not name: Kong will not load them.

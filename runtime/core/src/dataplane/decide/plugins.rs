@@ -60,7 +60,7 @@ impl Pass<'_> {
     }
 
     /// Whether the live pods have content of any installation.
-    fn mounts_plugins(&self) -> bool {
+    pub(super) fn mounts_plugins(&self) -> bool {
         let is_content = |name: &String| name.starts_with(MOUNTED_PREFIX);
         self.live.is_some_and(|live| mounted_maps(&live.object).iter().any(is_content))
     }

@@ -16,9 +16,9 @@ use super::{labels, meta, overlay::overlay, proxy, selector};
 use crate::{
     dataplane::{
         conflicts::Settled,
-        validate::{State, Validated, is_reserved},
+        validate::{Validated, is_reserved},
     },
-    hash,
+    policy::Pairs,
 };
 
 /// Annotation on the Deployment: hash of the pod template in force. What an owner-held rollout compares and approves.
@@ -57,27 +57,18 @@ pub fn template(dp: &Validated<'_>, settled: &Settled, readiness_path: Option<&s
     template
 }
 
-/// Builds the Deployment around a template. `replicas` none leaves the field to another manager.
+/// Builds the Deployment around a template. `replicas` none leaves the field to another manager; `marks` are annotations of ours.
 #[must_use]
-pub fn build(dp: &Validated<'_>, name: String, template: PodTemplateSpec, replicas: Option<i32>, decisions: Option<String>) -> Deployment {
+pub fn build(dp: &Validated<'_>, name: String, template: PodTemplateSpec, replicas: Option<i32>, marks: Pairs) -> Deployment {
     let options = dp.spec().deployment.as_ref();
-    let given = |map: Option<&crate::policy::Pairs>| {
-        map.into_iter().flatten().filter(|(k, _)| !is_reserved(k)).map(|(k, v)| (k.clone(), v.clone())).collect::<crate::policy::Pairs>()
+    let given = |map: Option<&Pairs>| {
+        map.into_iter().flatten().filter(|(k, _)| !is_reserved(k)).map(|(k, v)| (k.clone(), v.clone())).collect::<Pairs>()
     };
     let mut all = given(options.and_then(|o| o.labels.as_ref()));
     all.extend(labels(dp, &[(keys::DATAPLANE_DEPLOYMENT_STATE, "live"), (keys::SELECTOR, &dp.selector)]));
     let mut metadata = meta(dp, name, all);
     let mut annotations = given(options.and_then(|o| o.annotations.as_ref()));
-    annotations.insert(TEMPLATE_HASH.into(), hash::digest_json(&template));
-    if dp.manual() {
-        // A plugin that the owner has named and that is not there yet is still part of that change of theirs.
-        if !dp.plugins.iter().any(|plugin| matches!(plugin.state, State::Unavailable { .. })) {
-            let generation = dp.snapshot.data_plane.metadata.generation.unwrap_or_default();
-            annotations.insert(keys::ROLLED_GENERATION.into(), generation.to_string());
-        }
-        annotations.insert(keys::OPERATOR_VERSION.into(), dp.snapshot.operator.version.clone());
-    }
-    annotations.extend(decisions.map(|text| (keys::DECISIONS.to_owned(), text)));
+    annotations.extend(marks);
     metadata.annotations = Some(annotations);
     Deployment {
         metadata,

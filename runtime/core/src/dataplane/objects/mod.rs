@@ -3,6 +3,7 @@
 pub mod admin_service;
 pub mod autoscaler;
 pub mod certificate;
+pub mod client_certificate;
 pub mod deployment;
 pub mod disruption_budget;
 pub mod env;

@@ -1,8 +1,13 @@
 //! From what was decided to what has to be done. Pure and total: one pass wants everything that can be known in that pass.
 
+mod contents;
+mod difference;
 pub(crate) mod held;
 pub mod lookup;
+pub(crate) mod marks;
 mod prune;
+mod renewal;
+pub(crate) mod rollback;
 pub(crate) mod rollout;
 pub(crate) mod takeover;
 
@@ -130,7 +135,7 @@ pub fn plan(dp: &Validated<'_>, decided: &Decided) -> Plan<DataPlaneStatus> {
     }
     let status = status::build(dp, decided, &wanted);
     if !matches!(wanted.rollout, Rollout::Paused | Rollout::KongOperator { .. }) {
-        wanted.changes.extend(status::machine_readable(dp, decided));
+        wanted.changes.extend(status::machine_readable(dp, decided, &wanted.rollout));
     }
     let status_changed = dp.snapshot.data_plane.status.as_ref() != Some(&status);
     let mut events: Vec<Event> = decided.findings.iter().filter_map(Event::of_finding).collect();
@@ -182,6 +187,11 @@ fn change_event(change: &Change) -> Option<Event> {
         Change::TakeOver(target) => {
             Event::normal("TakenOver", "A child of Kong's operator was taken over", format!("{} {}", target.kind.api().1, target.name))
         }
+        Change::Reclaim(target) => Event::normal(
+            "Reclaimed",
+            "What an undone rollout brought back was made ours",
+            format!("{} {}", target.kind.api().1, target.name),
+        ),
         Change::ProvideContent(request) => Event::normal(
             "PluginProvided",
             "The content of a plugin was stored in this namespace",

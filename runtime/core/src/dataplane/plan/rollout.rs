@@ -3,22 +3,23 @@
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::PodTemplateSpec};
 use weir_api::{condition::reasons, keys};
 
-use super::{Wanted, held, lookup, takeover};
+use super::{
+    Wanted, contents, held, lookup, marks,
+    renewal::{self, is_renewal},
+    rollback, takeover, target,
+};
 use crate::{
     dataplane::{
         decide::{Decided, Own},
         objects::{
-            autoscaler, certificate,
+            autoscaler,
             deployment::{self, TEMPLATE_HASH},
-            plain_owner,
-            proxy::CLUSTER_CERTIFICATE_VOLUME,
         },
-        plugins::{self, Used},
         snapshot::Child,
-        validate::{Konnect, Validated},
+        validate::Validated,
     },
     hash, live,
-    plan::{Change, ChildKind, ContentRequest, HeldPart, Object},
+    plan::{Change, ChildKind, HeldPart, Object},
 };
 
 /// Whether the pod template waits for a person.
@@ -51,6 +52,15 @@ pub(crate) enum Rollout {
         /// An approval that is there and names another one.
         approved: Option<String>,
     },
+    /// Somebody undid a rollout, and going forward waits (ADR 9).
+    RolledBack {
+        /// Word that lets it go.
+        pending: String,
+        /// What differs, by name.
+        what: String,
+        /// An approval that is there and names something else.
+        approved: Option<String>,
+    },
     /// The owner holds changes from elsewhere, and none waits.
     Manual,
     /// The object is paused.
@@ -72,7 +82,7 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
     let held = dp.holds(HeldPart::PodTemplate) || wanted.holds.iter().any(|h| h.what == HeldPart::PodTemplate);
     let pending = decided.settled.as_ref().filter(|_| !held).map(|settled| {
         let path = decided.konnect.as_ref().and_then(|k| k.readiness_path.as_deref());
-        deployment::template(dp, settled, path, certificate_digest(dp, decided, live).as_deref())
+        deployment::template(dp, settled, path, renewal::certificate_digest(dp, decided, live).as_deref())
     });
     let template = match (pending, live) {
         (None, None) => {
@@ -88,22 +98,37 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
         }
         (Some(template), Some(live)) => gate(dp, decided, template, live, wanted),
     };
-    contents(dp, decided, &template, wanted);
+    contents::provide(dp, decided, &template, wanted);
     let object = match template {
         Template::Roll(template) => {
             mint(decided, wanted);
-            deployment::build(dp, name.clone(), *template, replicas(dp, live), decided.decisions.clone())
+            let extension = extension(dp, decided, live);
+            let in_force = marks::InForce { decisions: decided.decisions.as_ref(), extension: extension.as_ref() };
+            let marks = marks::rendered(dp, &template, live, &in_force);
+            deployment::build(dp, name.clone(), *template, replicas(dp, live), marks)
         }
         Template::Own(template, own) => {
             if own.certificate == decided.certificate.secret {
                 mint(decided, wanted);
             }
-            deployment::build(dp, name.clone(), *template, replicas(dp, live), own.decisions.clone())
+            let in_force = marks::InForce { decisions: own.decisions.as_ref(), extension: own.extension.as_ref() };
+            let marks = marks::rendered(dp, &template, live, &in_force);
+            deployment::build(dp, name.clone(), *template, replicas(dp, live), marks)
         }
         Template::Keep(live) => keep(dp, decided, name.clone(), live, wanted),
     };
+    if let Some(live) = live.filter(|live| live::owned::is_undone(&live.object)) {
+        wanted.changes.push(Change::Reclaim(target(dp, ChildKind::Deployment, &live.object.metadata)));
+    }
     wanted.apply(Object::Deployment(Box::new(object)), live);
     Some(name)
+}
+
+/// The extension that the answer of this pass is of: an older answer is of the one that was named then.
+fn extension(dp: &Validated<'_>, decided: &Decided, live: Option<&Child<Deployment>>) -> Option<String> {
+    decided.konnect.as_ref()?;
+    let older = live.filter(|_| decided.konnect_kept).and_then(|live| annotation(live, keys::KONNECT_EXTENSION));
+    older.cloned().or_else(|| marks::extension(dp))
 }
 
 pub(super) enum Template<'a> {
@@ -112,36 +137,6 @@ pub(super) enum Template<'a> {
     /// An own change of the owner, with the answers in force.
     Own(Box<PodTemplateSpec>, &'a Own),
     Keep(&'a Child<Deployment>),
-}
-
-/// The content that the template mounts stands in the namespace before the Deployment does. What pods have already is seen to as well: somebody
-/// may have deleted it.
-fn contents(dp: &Validated<'_>, decided: &Decided, template: &Template<'_>, wanted: &mut Wanted) {
-    let used: Vec<&Used> = match template {
-        Template::Roll(_) => decided.plugins.iter().collect(),
-        Template::Own(_, own) => own.plugins.iter().collect(),
-        Template::Keep(live) => {
-            let maps = plugins::mounted_maps(&live.object);
-            let mounted = |used: &&Used| plugins::map_names([&*used.content]).any(|name| maps.contains(&name));
-            let own = decided.own.iter().flat_map(|own| &own.plugins).filter(|used| !decided.plugins.contains(used));
-            decided.plugins.iter().chain(own).filter(mounted).collect()
-        }
-    };
-    let mine =
-        |name: &String| dp.snapshot.children.contents.iter().any(|map| map.name == *name && !map.leaving && map.owners.contains(&dp.uid));
-    for used in used {
-        if plugins::map_names([&*used.content]).all(|name| mine(&name)) {
-            continue;
-        }
-        let (namespace, name) = used.reference.split_once('/').unwrap_or_default();
-        wanted.changes.push(Change::ProvideContent(Box::new(ContentRequest {
-            namespace: dp.namespace.clone(),
-            hash: used.content.hash.clone(),
-            maps: used.content.maps,
-            installation: (namespace.to_owned(), name.to_owned()),
-            owner: plain_owner(dp),
-        })));
-    }
 }
 
 /// With blue/green every change of the template waits for a promotion, which then rolls in place.
@@ -153,6 +148,11 @@ fn gate<'a>(
     wanted: &mut Wanted,
 ) -> Template<'a> {
     let promote = dp.annotation(keys::PROMOTE_WHEN_READY) == Some("true");
+    if !blue_green(dp)
+        && let Some(undone) = rollback::waiting(dp, decided, &template, live, wanted)
+    {
+        return undone;
+    }
     // A promotion is the owner's word too.
     if let Some(waiting) = takeover::waiting(dp, &template, live).filter(|_| !(blue_green(dp) && promote)) {
         if let Rollout::Takeover { pending, approved } = &waiting {
@@ -162,7 +162,7 @@ fn gate<'a>(
         return Template::Keep(live);
     }
     let differs = differs(&template, live);
-    if blue_green(dp) && differs && !promote && !held::is_renewal(dp, &template, &decided.certificate.secret, live) {
+    if blue_green(dp) && differs && !promote && !is_renewal(dp, &template, live) {
         let pending = hash::digest_json(&template);
         let message = format!(
             "the pod template waits for annotation {}: \"true\"; it then rolls in place, since a preview is not offered yet",
@@ -202,6 +202,18 @@ pub(super) fn annotation<'a>(live: &'a Child<Deployment>, key: &str) -> Option<&
     live.object.metadata.annotations.as_ref()?.get(key)
 }
 
+/// The owner's approval of a template that waits.
+pub(super) fn approval<'a>(dp: &'a Validated<'_>) -> Option<&'a str> {
+    dp.annotation(keys::APPROVED_ROLLOUT)
+}
+
+/// What is said of an approval that names something else than what waits.
+pub(super) fn stale(approved: Option<&str>) -> String {
+    let Some(approved) = approved else { return String::new() };
+    let approved: String = approved.chars().filter(|c| !c.is_control()).take(80).collect();
+    format!("; {} names {approved:?}, which does not wait, and changes nothing", keys::APPROVED_ROLLOUT)
+}
+
 pub(super) fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> bool {
     if let Some(in_force) = annotation(live, TEMPLATE_HASH) {
         return *in_force != hash::digest_json(template);
@@ -210,62 +222,14 @@ pub(super) fn differs(template: &PodTemplateSpec, live: &Child<Deployment>) -> b
     !live::defaulted::same(&current, &serde_json::to_value(template).unwrap_or_default())
 }
 
-/// The Deployment with the template it has: only scaling, labels and a certificate of ours that nears its end move. Of the template only what
-/// is ours is sent again; all of it where that is not known.
+/// The Deployment with the template it has: only scaling, labels and certificates that near their end move.
 fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deployment>, wanted: &mut Wanted) -> Deployment {
-    let whole = || live.object.spec.as_ref().map(|s| s.template.clone()).unwrap_or_default();
-    let mut template = live::owned::template(&live.object).unwrap_or_else(whole);
-    if renew(dp, decided, &mut template) {
+    let staying = renewal::staying(dp, decided, live);
+    if staying.has_certificate {
         mint(decided, wanted);
     }
-    let decisions = annotation(live, keys::DECISIONS).cloned();
-    let mut object = deployment::build(dp, name, template, replicas(dp, Some(live)), decisions);
-    if let Some(annotations) = object.metadata.annotations.as_mut() {
-        // The hash is of what was sent; the live template has the server's defaults too.
-        annotations.remove(TEMPLATE_HASH);
-        // Nor is it rendered anew: whose change it was is still to be found out.
-        for key in [keys::ROLLED_GENERATION, keys::OPERATOR_VERSION] {
-            annotations.remove(key);
-            annotations.extend(annotation(live, key).map(|value| (key.to_owned(), value.clone())));
-        }
-        match annotation(live, TEMPLATE_HASH) {
-            Some(in_force) => annotations.extend([(TEMPLATE_HASH.to_owned(), in_force.clone())]),
-            None => {
-                let since = takeover::since(dp, &live.object.metadata);
-                annotations.extend(since.map(|generation| (keys::TAKEOVER_GENERATION.to_owned(), generation)));
-            }
-        }
-    }
-    object
-}
-
-/// Secret of the admin certificate in a template.
-pub(super) fn mounted_certificate(template: &mut PodTemplateSpec) -> Option<&mut String> {
-    let volumes = template.spec.as_mut()?.volumes.as_mut()?;
-    volumes.iter_mut().find(|v| v.name == CLUSTER_CERTIFICATE_VOLUME)?.secret.as_mut()?.secret_name.as_mut()
-}
-
-/// Puts the certificate in force in the place of one that nears its end. False while the template has another one, which stays.
-pub(super) fn renew(dp: &Validated<'_>, decided: &Decided, template: &mut PodTemplateSpec) -> bool {
-    let in_force = &decided.certificate.secret;
-    match mounted_certificate(template).filter(|name| *name == in_force || certificate::ends(dp, name)) {
-        Some(name) => {
-            name.clone_from(in_force);
-            true
-        }
-        None => false,
-    }
-}
-
-/// Digest of the Konnect certificate on the template: the Secret's, or the one in force while the answer in force is an older one.
-fn certificate_digest(dp: &Validated<'_>, decided: &Decided, live: Option<&Child<Deployment>>) -> Option<String> {
-    decided.konnect.as_ref()?;
-    let in_force =
-        || live?.object.spec.as_ref()?.template.metadata.as_ref()?.annotations.as_ref()?.get(keys::KONNECT_CERTIFICATE_DIGEST).cloned();
-    match &dp.konnect {
-        Konnect::Ready { certificate_digest: Some(digest), .. } if !decided.konnect_kept => Some(digest.clone()),
-        Konnect::Ready { .. } | Konnect::None | Konnect::NotAccepted { .. } | Konnect::Blocked { .. } => in_force(),
-    }
+    let marks = marks::kept(dp, &staying.template, live);
+    deployment::build(dp, name, staying.template, replicas(dp, Some(live)), marks)
 }
 
 /// Replicas to ask for; none leaves the field to the manager that has it. With an autoscaler the live count is applied until another manager

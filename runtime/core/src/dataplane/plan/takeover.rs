@@ -8,7 +8,11 @@ use k8s_openapi::{
 use serde_json::Value;
 use weir_api::keys;
 
-use super::{Wanted, rollout::Rollout, target};
+use super::{
+    Wanted,
+    rollout::{Rollout, approval, stale},
+    target,
+};
 use crate::{
     dataplane::{
         objects::deployment::TEMPLATE_HASH,
@@ -99,7 +103,7 @@ pub(super) fn waiting(dp: &Validated<'_>, template: &PodTemplateSpec, live: &Chi
         return None;
     }
     let pending = hash::digest_json(template);
-    let approved = dp.annotation(keys::APPROVED_ROLLOUT);
+    let approved = approval(dp);
     (approved != Some(pending.as_str())).then(|| Rollout::Takeover { pending, approved: approved.map(String::from) })
 }
 
@@ -116,14 +120,11 @@ fn generation(dp: &Validated<'_>) -> String {
 /// What the owner of a waiting difference can do.
 pub(crate) fn cure(pending: &str, approved: Option<&str>) -> String {
     let key = keys::APPROVED_ROLLOUT;
-    let mut text = format!(
-        "the pods stay as Kong's operator left them; our pod template {pending} waits for the next change of the spec, or for annotation {key}: {pending}"
-    );
-    if let Some(approved) = approved {
-        let approved: String = approved.chars().filter(|c| !c.is_control()).take(80).collect();
-        text.push_str(&format!("; {key} names {approved:?}, which does not wait, and changes nothing"));
-    }
-    text
+    format!(
+        "the pods stay as Kong's operator left them; our pod template {pending} waits for the next change of the spec, or for annotation {key}: \
+         {pending}{}",
+        stale(approved)
+    )
 }
 
 /// Why nothing is done while Kong's operator runs.

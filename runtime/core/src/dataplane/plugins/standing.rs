@@ -10,7 +10,7 @@ use super::{
         plan::lookup,
         validate::{State, Validated},
     },
-    Mounted, maps_of, mounted_maps, volume,
+    Mounted, Used, maps_of, mounted_maps, volume,
 };
 use crate::plan::HeldPart;
 
@@ -34,6 +34,9 @@ pub struct Standing {
     /// Why what it gives is not to be in the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
+    /// Digest of what the pods would get if an undone rollout went forward; none where that is what they have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
     /// Names of plugins that somebody else got.
     #[serde(skip)]
     pub lost: Vec<String>,
@@ -49,6 +52,12 @@ pub struct Named {
     pub version: Option<String>,
 }
 
+impl Named {
+    fn of(mounted: Mounted<'_>) -> Self {
+        Self { name: mounted.plugin.name.clone(), version: mounted.plugin.version.clone() }
+    }
+}
+
 impl Standing {
     /// For a condition's message.
     #[must_use]
@@ -62,9 +71,12 @@ impl Standing {
             (false, _, false) => "waits",
         };
         let names = if names.is_empty() { String::new() } else { format!(" {}", names.join(", ")) };
-        let digest: String = self.digest.iter().flat_map(|d| d.chars().take(19)).collect();
-        let digest = if digest.is_empty() { digest } else { format!(" ({digest})") };
+        let short = |digest: &String| digest.chars().take(19).collect::<String>();
+        let digest = self.digest.as_ref().map(|digest| format!(" ({})", short(digest))).unwrap_or_default();
         let mut line = format!("{}:{names}{digest} {state}", self.installation);
+        if let Some(waits) = &self.waits {
+            line.push_str(&format!(" again, {} waits", short(waits)));
+        }
         if !self.lost.is_empty() {
             let cure = "give it another plugin name, or remove what takes its place";
             line.push_str(&format!(", without {}, whose name or place is another's: {cure}", self.lost.join(", ")));
@@ -73,37 +85,72 @@ impl Standing {
     }
 }
 
-/// How each installation stands, in the order of the spec.
+/// How each installation stands, in the order of the spec. `restored` is what an undone rollout brought back: it is what the pods have, whatever
+/// the spec says.
 #[must_use]
-pub fn standing(dp: &Validated<'_>, decided: &Decided) -> Vec<Standing> {
+pub fn standing(dp: &Validated<'_>, decided: &Decided, restored: &[Used]) -> Vec<Standing> {
     let live = lookup::live_deployment(dp).map(|child| &child.object);
     let maps = live.map(mounted_maps).unwrap_or_default();
     let settled = live.is_some_and(rolled_out);
-    dp.plugins
-        .iter()
-        .map(|plugin| {
-            let installation = plugin.reference();
-            let used = decided.plugins.iter().find(|used| used.reference == installation);
-            let mine = |name: &str| decided.mounted.iter().any(|(plugin, by)| plugin == name && *by == installation);
-            let all = used.iter().flat_map(|u| u.content.plugins.iter().map(|plugin| Mounted { used: u, plugin }));
-            let (present, lost): (Vec<Mounted<'_>>, Vec<Mounted<'_>>) = all.partition(|m| mine(&m.plugin.name));
-            let configured = !present.is_empty() && present.iter().flat_map(|m| maps_of(&volume(*m))).all(|name| maps.contains(&name));
+    let named = dp.plugins.iter().map(|plugin| {
+        let installation = plugin.reference();
+        let used = decided.plugins.iter().find(|used| used.reference == installation);
+        if let Some(restored) = restored.iter().find(|used| used.reference == installation) {
+            let waits = used.filter(|used| used.content.digest != restored.content.digest).map(|used| used.content.digest.clone());
             let missing = match &plugin.state {
-                State::Ready(_) => lost.first().map(|m| why_lost(&m.plugin.name, decided)),
+                State::Ready(_) => None,
                 State::Unavailable { reason, message: _ } => Some((*reason).to_owned()),
             };
-            Standing {
-                installation,
-                fetched: matches!(plugin.state, State::Ready(_)),
-                configured,
-                rolled_out: configured && settled,
-                digest: used.filter(|_| !present.is_empty()).map(|u| u.content.digest.clone()),
-                plugins: present.iter().map(|m| Named { name: m.plugin.name.clone(), version: m.plugin.version.clone() }).collect(),
-                missing,
-                lost: lost.iter().map(|m| m.plugin.name.clone()).collect(),
-            }
-        })
-        .collect()
+            return Standing { fetched: matches!(plugin.state, State::Ready(_)), missing, waits, ..brought_back(restored, live, settled) };
+        }
+        let mine = |name: &str| decided.mounted.iter().any(|(plugin, by)| plugin == name && *by == installation);
+        let (present, lost): (Vec<Mounted<'_>>, Vec<Mounted<'_>>) = used.into_iter().flat_map(each).partition(|m| mine(&m.plugin.name));
+        let configured = !present.is_empty() && present.iter().flat_map(|m| maps_of(&volume(*m))).all(|name| maps.contains(&name));
+        let missing = match &plugin.state {
+            State::Ready(_) => lost.first().map(|m| why_lost(&m.plugin.name, decided)),
+            State::Unavailable { reason, message: _ } => Some((*reason).to_owned()),
+        };
+        Standing {
+            installation,
+            fetched: matches!(plugin.state, State::Ready(_)),
+            configured,
+            rolled_out: configured && settled,
+            digest: used.filter(|_| !present.is_empty()).map(|u| u.content.digest.clone()),
+            plugins: present.iter().map(|m| Named::of(*m)).collect(),
+            missing,
+            waits: None,
+            lost: lost.iter().map(|m| m.plugin.name.clone()).collect(),
+        }
+    });
+    // What the spec does not name any more, and the pods have again.
+    let unnamed = restored.iter().filter(|used| !dp.plugins.iter().any(|plugin| plugin.reference() == used.reference));
+    named.chain(unnamed.map(|used| brought_back(used, live, settled))).collect()
+}
+
+/// How an installation stands whose former content is in the pods again: by what they mount.
+fn brought_back(used: &Used, live: Option<&Deployment>, settled: bool) -> Standing {
+    let volumes = || live.iter().filter_map(|d| d.spec.as_ref()?.template.spec.as_ref()?.volumes.as_ref()).flatten();
+    let mounts = |m: &Mounted<'_>| {
+        let wanted = volume(*m);
+        volumes().any(|v| v.name == wanted.name && maps_of(v) == maps_of(&wanted))
+    };
+    let present: Vec<Mounted<'_>> = each(used).filter(mounts).collect();
+    Standing {
+        installation: used.reference.clone(),
+        fetched: false,
+        configured: !present.is_empty(),
+        rolled_out: !present.is_empty() && settled,
+        digest: Some(used.content.digest.clone()).filter(|_| !present.is_empty()),
+        plugins: present.into_iter().map(Named::of).collect(),
+        missing: None,
+        waits: None,
+        lost: Vec::new(),
+    }
+}
+
+/// The plugins of an installation.
+fn each(used: &Used) -> impl Iterator<Item = Mounted<'_>> {
+    used.content.plugins.iter().map(move |plugin| Mounted { used, plugin })
 }
 
 /// Reason why a plugin of this name is not in the pods: the policy's, where it settles nothing.

@@ -1,8 +1,9 @@
 //! The extension a DataPlane names: accepted, resolvable, usable?
 
+use jiff::Timestamp;
 use weir_api::condition::reasons;
 
-use super::super::snapshot::{Lookup, Snapshot};
+use super::super::snapshot::{Lookup, SecretFacts, Snapshot};
 use crate::konnect::{self, Facts, Sort, Unusable};
 
 /// What the extension means for the pod template.
@@ -28,6 +29,8 @@ pub enum Konnect {
         facts: Box<Facts>,
         /// Digest of the certificate; none when nobody can know.
         certificate_digest: Option<String>,
+        /// When it ends; none when nobody can know.
+        certificate_ends: Option<Timestamp>,
     },
 }
 
@@ -58,8 +61,15 @@ pub(crate) fn check(snapshot: &Snapshot) -> Konnect {
     };
     let secret = snapshot.secrets.get(&facts.certificate_secret).unwrap_or(&Lookup::Unknown);
     match konnect::certificate_digest(&facts, secret) {
-        Ok(certificate_digest) => Konnect::Ready { facts: Box::new(facts), certificate_digest },
+        Ok(certificate_digest) => Konnect::Ready { facts: Box::new(facts), certificate_digest, certificate_ends: ends(secret) },
         Err(unusable) => blocked(unusable),
+    }
+}
+
+fn ends(secret: &Lookup<SecretFacts>) -> Option<Timestamp> {
+    match secret {
+        Lookup::Found(secret) => secret.ends,
+        Lookup::Missing | Lookup::Unknown => None,
     }
 }
 

@@ -108,3 +108,27 @@ fn what_is_no_record_of_ours_is_no_answer() {
     without.metadata.managed_fields = None;
     assert_eq!(template(&without), None);
 }
+
+#[test]
+fn what_an_undone_rollout_brought_back_is_ours() {
+    let mut live = deployment(json!({"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}));
+    assert!(!is_undone(&live));
+    let undo = json!({"manager": "kubectl", "operation": "Update", "fieldsV1": {
+        "f:metadata": {"f:annotations": {"f:weir.dev/template-hash": {}}},
+        "f:spec": {"f:template": {"f:spec": {"f:volumes": {"k:{\"name\":\"token\"}": {".": {}, "f:name": {}, "f:emptyDir": {}}}}}},
+    }});
+    let entries = live.metadata.managed_fields.as_mut().unwrap();
+    entries.push(serde_json::from_value(undo).unwrap());
+    assert!(is_undone(&live));
+    let owned = serde_json::to_value(template(&live).unwrap()).unwrap();
+    let wanted = json!({"containers": [], "nodeSelector": {"disk": "ssd"}, "volumes": [{"name": "token", "emptyDir": {}}]});
+    assert_eq!(owned["spec"], wanted, "ours and theirs, and nobody else's");
+    // An apply of somebody else is a claim of their own, and a status is no template.
+    let entries = live.metadata.managed_fields.as_mut().unwrap();
+    entries.last_mut().unwrap().operation = Some("Apply".into());
+    assert!(!is_undone(&live));
+    let entries = live.metadata.managed_fields.as_mut().unwrap();
+    entries.last_mut().unwrap().operation = Some("Update".into());
+    entries.last_mut().unwrap().subresource = Some("scale".into());
+    assert!(!is_undone(&live));
+}
