@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use weir_core::policy::SlotName;
 
+use crate::names;
+
 /// Kong gateways on Kubernetes, with reconciliation policies as WebAssembly components.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, about, propagate_version = true)]
@@ -90,16 +92,16 @@ pub struct Plan {
     #[arg(long, value_name = "TIME", default_value = "2026-01-01T00:00:00Z")]
     pub now: jiff::Timestamp,
     /// Namespace of objects that name none.
-    #[arg(long, value_name = "NAMESPACE", default_value = "default")]
+    #[arg(long, value_name = "NAMESPACE", default_value = "default", value_parser = names::namespace)]
     pub namespace: String,
     /// The operator's own namespace, where its CA is looked for.
-    #[arg(long, env = "WEIR_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "weir-system")]
+    #[arg(long, env = "WEIR_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "weir-system", value_parser = names::namespace)]
     pub operator_namespace: String,
     /// Name of the cluster, as policies see it.
-    #[arg(long, env = "WEIR_CLUSTER_NAME", value_name = "NAME", default_value = "")]
+    #[arg(long, env = "WEIR_CLUSTER_NAME", value_name = "NAME", default_value = "", value_parser = names::label_value)]
     pub cluster_name: String,
     /// Label of the cluster, as policies see it. Repeatable.
-    #[arg(long = "cluster-label", value_name = "KEY=VALUE", value_parser = pair)]
+    #[arg(long = "cluster-label", value_name = "KEY=VALUE", value_parser = names::label)]
     pub cluster_labels: Vec<(String, String)>,
     /// Refuse images that are known to be below Kong 3.0.0.
     #[arg(long, env = "WEIR_VALIDATE_IMAGES", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
@@ -146,10 +148,6 @@ fn artifact(text: &str) -> Result<(String, PathBuf), String> {
         Some((reference, path)) if !reference.is_empty() && !path.is_empty() => Ok((reference.to_owned(), path.into())),
         Some(_) | None => Err("write REF=PATH, with the reference as spec.image has it".into()),
     }
-}
-
-pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
-    text.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).ok_or_else(|| "write KEY=VALUE".into())
 }
 
 /// `$XDG_CACHE_HOME/weir`, else `~/.cache/weir`, else nothing.

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod exit;
+mod names;
 pub mod operator;
 pub mod plan;
 pub mod policy;

@@ -12,8 +12,9 @@ use weir_host::oci::Proxies;
 use weir_operator::{Config, leader, telemetry};
 
 use crate::{
-    args::{default_cache, pair, slot_file},
+    args::{default_cache, slot_file},
     exit::{Exit, Failure},
+    names,
 };
 
 /// Shown after the flags.
@@ -38,10 +39,11 @@ pub struct Args {
     #[arg(long, env = "WEIR_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The operator's own namespace: its Lease, its CA and its keys are there.
-    #[arg(long, env = "WEIR_NAMESPACE", value_name = "NAMESPACE", default_value = "weir-system")]
+    #[arg(long, env = "WEIR_NAMESPACE", value_name = "NAMESPACE", default_value = "weir-system", value_parser = names::namespace)]
     namespace: String,
     /// Watch this namespace only. Repeatable; all namespaces by default.
-    #[arg(long = "watch-namespace", env = "WEIR_WATCH_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',')]
+    #[arg(long = "watch-namespace", env = "WEIR_WATCH_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',',
+          value_parser = names::namespace_if_any)]
     watch_namespaces: Vec<String>,
     /// Use this component for a slot instead of the built-in one; the file is watched. Repeatable.
     #[arg(long = "policy", env = "WEIR_POLICY", value_name = "SLOT=FILE.wasm", value_parser = slot_file, value_delimiter = ',')]
@@ -54,19 +56,19 @@ pub struct Args {
           value_parser = clap::builder::TypedValueParser::map(clap::builder::OsStringValueParser::new(), PathBuf::from))]
     cache_dir: PathBuf,
     /// Name of the cluster, as policies see it.
-    #[arg(long, env = "WEIR_CLUSTER_NAME", value_name = "NAME", default_value = "")]
+    #[arg(long, env = "WEIR_CLUSTER_NAME", value_name = "NAME", default_value = "", value_parser = names::label_value)]
     cluster_name: String,
     /// Label of the cluster, as policies see it. Repeatable.
-    #[arg(long = "cluster-label", env = "WEIR_CLUSTER_LABEL", value_name = "KEY=VALUE", value_parser = pair, value_delimiter = ',')]
+    #[arg(long = "cluster-label", env = "WEIR_CLUSTER_LABEL", value_name = "KEY=VALUE", value_parser = names::label, value_delimiter = ',')]
     cluster_labels: Vec<(String, String)>,
     /// Refuse images that are known to be below Kong 3.0.0.
     #[arg(long, env = "WEIR_VALIDATE_IMAGES", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     validate_images: bool,
     /// Label key that marks Secrets for Kong's own tools.
-    #[arg(long, env = "WEIR_SECRET_LABEL", value_name = "KEY", default_value = weir_api::keys::SECRET)]
+    #[arg(long, env = "WEIR_SECRET_LABEL", value_name = "KEY", default_value = weir_api::keys::SECRET, value_parser = names::label_key)]
     secret_label: String,
     /// Secret of the cluster CA in the operator's namespace; made when it is missing.
-    #[arg(long, env = "WEIR_CLUSTER_CA_SECRET", value_name = "NAME", default_value = "kong-operator-ca")]
+    #[arg(long, env = "WEIR_CLUSTER_CA_SECRET", value_name = "NAME", default_value = "kong-operator-ca", value_parser = names::object)]
     cluster_ca_secret: String,
     /// Key of a cluster CA that has to be made.
     #[arg(long, env = "WEIR_CLUSTER_CA_KEY_TYPE", value_enum, default_value_t = KeyType::Ecdsa)]
@@ -87,7 +89,8 @@ pub struct Args {
     #[arg(long, env = "WEIR_LEADER_ELECT", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     leader_elect: bool,
     /// Name of the Lease.
-    #[arg(long, env = "WEIR_LEADER_ELECTION_ID", value_name = "NAME", default_value = weir_operator::config::INSTALL)]
+    #[arg(long, env = "WEIR_LEADER_ELECTION_ID", value_name = "NAME", default_value = weir_operator::config::INSTALL,
+          value_parser = names::object)]
     leader_election_id: String,
     /// A leader that was not seen for so long has lost.
     #[arg(long, env = "WEIR_LEADER_ELECTION_LEASE_DURATION", value_name = "DURATION", default_value = "15s", value_parser = duration)]

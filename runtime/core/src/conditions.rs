@@ -21,25 +21,34 @@ pub(crate) fn say(type_: &'static str, status: bool, reason: impl Into<String>, 
     Said { type_, status, reason: reason.into(), message: message.into() }
 }
 
-/// The list after this pass. `ours` are all types this kind ever says, so that one that is not said any more goes. The transition time
-/// moves with the status only.
+/// The list after this pass. `ours` are all types this kind ever says, so that one that is not said any more goes.
 pub(crate) fn merge(previous: Vec<Condition>, said: Vec<Said>, ours: &[&str], generation: Option<i64>, now: Timestamp) -> Vec<Condition> {
-    let mut merged: Vec<Condition> = said
-        .into_iter()
-        .map(|said| {
-            let status = if said.status { "True" } else { "False" };
-            let before = previous.iter().find(|c| c.type_ == said.type_ && c.status == status);
-            Condition {
-                type_: said.type_.into(),
-                status: status.into(),
-                reason: said.reason,
-                message: said.message.chars().take(MAX_MESSAGE).collect(),
-                observed_generation: generation,
-                last_transition_time: before.map_or(Time(now), |c| c.last_transition_time.clone()),
-            }
-        })
-        .collect();
+    let mut merged: Vec<Condition> = said.into_iter().map(|said| condition(said, &previous, generation, now)).collect();
     let room = MAX_CONDITIONS.saturating_sub(merged.len());
     merged.extend(previous.into_iter().filter(|c| !ours.contains(&c.type_.as_str())).take(room));
     merged
+}
+
+/// What the shell learned by writing, in place of what the pass said before it wrote. One that was not said comes first. `previous` are the
+/// conditions of the live object.
+pub(crate) fn overrule(conditions: &mut Vec<Condition>, said: Said, previous: &[Condition], generation: Option<i64>, now: Timestamp) {
+    let condition = condition(said, previous, generation, now);
+    match conditions.iter_mut().find(|c| c.type_ == condition.type_) {
+        Some(there) => *there = condition,
+        None => conditions.insert(0, condition),
+    }
+}
+
+/// The transition time moves with the status only.
+fn condition(said: Said, previous: &[Condition], generation: Option<i64>, now: Timestamp) -> Condition {
+    let status = if said.status { "True" } else { "False" };
+    let before = previous.iter().find(|c| c.type_ == said.type_ && c.status == status);
+    Condition {
+        type_: said.type_.into(),
+        status: status.into(),
+        reason: said.reason,
+        message: said.message.chars().take(MAX_MESSAGE).collect(),
+        observed_generation: generation,
+        last_transition_time: before.map_or(Time(now), |c| c.last_transition_time.clone()),
+    }
 }

@@ -77,6 +77,14 @@ pub enum Error {
         /// What it says.
         findings: Vec<Finding>,
     },
+    /// Two files for one slot.
+    #[error("{flag} {slot} is there twice: one file per slot")]
+    Twice {
+        /// The flag.
+        flag: &'static str,
+        /// Slot.
+        slot: SlotName,
+    },
     /// A component inside this binary does not load.
     #[error("the built-in {slot} policy does not load: {error}")]
     Builtin {
@@ -87,7 +95,26 @@ pub enum Error {
     },
 }
 
+/// What a flag says, as a map: one file per slot.
+fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap<SlotName, PathBuf>, Error> {
+    let mut map = BTreeMap::new();
+    for (slot, path) in pairs {
+        if map.insert(*slot, path.clone()).is_some() {
+            return Err(Error::Twice { flag, slot: *slot });
+        }
+    }
+    Ok(map)
+}
+
 impl Files {
+    /// What the flags `--policy` and `--settings` say.
+    ///
+    /// # Errors
+    /// A slot that is named twice.
+    pub fn named(policies: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)]) -> Result<Self, Error> {
+        Ok(Self { policies: by_slot("--policy", policies)?, settings: by_slot("--settings", settings)? })
+    }
+
     /// All files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.policies.values().chain(self.settings.values()).map(PathBuf::as_path)
@@ -186,5 +213,21 @@ impl<S: Slot> Policy<S> for Broken {
 
     fn evaluate<'a>(&'a self, _: &'a S::Input) -> BoxFuture<'a, Result<S::Answer, PolicyError>> {
         Box::pin(std::future::ready(Err(self.error.clone())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_has_one_file_and_the_flag_is_named() {
+        let file = |slot, name: &str| (slot, PathBuf::from(name));
+        let policies = [file(SlotName::KonnectEnv, "a.wasm"), file(SlotName::PluginPackaging, "b.wasm")];
+        let files = Files::named(&policies, &[file(SlotName::KonnectEnv, "a.yaml")]).unwrap();
+        assert_eq!(files.paths().collect::<Vec<_>>(), [Path::new("a.wasm"), Path::new("b.wasm"), Path::new("a.yaml")]);
+        let twice = [file(SlotName::KonnectEnv, "a.yaml"), file(SlotName::KonnectEnv, "b.yaml")];
+        let error = Files::named(&policies, &twice).unwrap_err().to_string();
+        assert_eq!(error, "--settings konnect-env is there twice: one file per slot");
     }
 }

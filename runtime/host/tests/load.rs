@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{Guest, ask, host, le, limits};
 use weir_core::policy::{ConflictResolution, KonnectEnv, Policy, PolicyError, SlotName};
-use weir_host::wasm::{Config, LoadError, Wasm, inspect};
+use weir_host::wasm::{Config, LoadError, Step, Verdict, Wasm, inspect};
 
 fn refused(bytes: &[u8]) -> String {
     match host().load::<KonnectEnv>(bytes, "test".into(), Value::Null, limits(200, 32)) {
@@ -202,4 +202,46 @@ fn slots_have_the_names_of_the_contract() {
     for slot in SlotName::ALL {
         assert!(support::wit().join(format!("{slot}.wit")).exists(), "{slot}");
     }
+}
+
+/// The steps of a check that were reached, and how the last of them ended; each of them says what a load says.
+fn checked(bytes: &[u8], settings: &Value) -> (Vec<Step>, Verdict) {
+    let host = host();
+    let interfaces = inspect::interfaces(bytes, 1 << 20).unwrap();
+    let checks = host.check::<KonnectEnv>(bytes, &interfaces, settings.clone(), limits(200, 32));
+    let loaded = host.load::<KonnectEnv>(bytes, "t".into(), settings.clone(), limits(200, 32));
+    assert_eq!(loaded.is_ok(), checks.iter().all(|check| check.verdict.passed()), "{checks:?} {loaded:?}");
+    let last = checks.iter().rfind(|check| !check.verdict.passed()).or(checks.last()).unwrap().verdict.clone();
+    (checks.iter().map(|check| check.step).collect(), last)
+}
+
+#[test]
+fn a_check_ends_where_a_load_does() {
+    let guest = |schema: &str, validate: &str| Guest { schema: schema.into(), validate: validate.into(), ..Guest::default() }.build();
+    let taken = Guest::default().build();
+    assert_eq!(checked(&taken, &Value::Null), (Step::ALL.to_vec(), Verdict::Passed(Vec::new())));
+    let (steps, last) = checked(&wat(r#"(component (import "wasi:cli/environment@0.2.6" (instance)))"#), &Value::Null);
+    assert!(steps == Step::ALL[..2] && matches!(&last, Verdict::Failed(PolicyError::Incompatible(m)) if m.contains("WASI")), "{last:?}");
+    let (steps, last) = checked(&guest("{\"type\": 3}", "(i32.const 1024)"), &Value::Null);
+    assert!(steps == Step::ALL[..4] && matches!(last, Verdict::Failed(PolicyError::Incompatible(_))));
+    let strict = guest(r#"{"additionalProperties": false}"#, "(i32.const 1024)");
+    let (steps, last) = checked(&strict, &json!({"x": 1}));
+    assert!(steps == Step::ALL[..5] && matches!(&last, Verdict::Refused(f) if f[0].code == "SettingsSchema"), "{last:?}");
+    let (steps, last) = checked(&guest("{}", "(loop $again (br $again)) (unreachable)"), &Value::Null);
+    assert!(steps == Step::ALL && matches!(last, Verdict::Failed(PolicyError::Deadline { .. })));
+    let (steps, last) = checked(&taken, &json!({"x": "x".repeat(64 << 10)}));
+    assert!(steps == [Step::Exports, Step::Imports, Step::Settings] && matches!(last, Verdict::Refused(_)));
+}
+
+#[test]
+fn slots_and_contracts_are_read_from_names() {
+    let component = r#"(component
+        (import "weir:policy/log@0.1.3" (instance))
+        (instance $i)
+        (export "weir:policy/plugin-packaging@0.1.0" (instance $i))
+        (export "weir:policy/konnect-env@0.2.0" (instance $i))
+        (export "acme:other/konnect-env@0.1.0" (instance $i)))"#;
+    let found = inspect::interfaces(&wat(component), 1 << 20).unwrap();
+    assert_eq!(found.slots(), [SlotName::PluginPackaging]);
+    assert_eq!(found.contracts(), ["0.1.0", "0.1.3", "0.2.0"]);
 }

@@ -1,4 +1,4 @@
-//! Everything that can be set. The command line fills it; nothing else reads flags or the environment.
+//! Everything that can be set. The command line fills it, and sees to it that names can be names; nothing else reads flags or the environment.
 
 use std::{path::PathBuf, time::Duration};
 

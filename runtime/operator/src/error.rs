@@ -42,14 +42,6 @@ pub enum Error {
     /// How registries are reached is set up wrongly.
     #[error("registries: {0}")]
     Registries(#[from] weir_host::oci::PullerError),
-    /// Two files for one slot.
-    #[error("{flag} {slot} is there twice: one file per slot")]
-    Twice {
-        /// Flag.
-        flag: &'static str,
-        /// Slot.
-        slot: weir_core::policy::SlotName,
-    },
     /// Another replica leads now.
     #[error("leadership was lost: another replica may lead by now; this one stops so that no object has two writers")]
     LeadershipLost,

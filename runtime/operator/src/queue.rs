@@ -22,6 +22,8 @@ use crate::cache::Key;
 
 /// How long changes of children are collected before a pass looks at them: a Deployment's status changes many times while it rolls.
 pub const COLLECT: Duration = Duration::from_millis(500);
+/// How long an object rests whose namespace is on its way out: what is left of it goes by itself, and its own end is told by its watch.
+pub const LEAVING: Duration = Duration::from_secs(300);
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -32,7 +34,7 @@ pub enum Next {
     Done,
     /// Look again after a while.
     After(Duration),
-    /// It repaired what somebody else keeps changing: what they do next is seen after this while.
+    /// It repaired what somebody else keeps changing, or can do nothing: what happens next is seen after this while.
     Rest(Duration),
     /// It failed: try again, after a longer wait each time.
     BackOff,

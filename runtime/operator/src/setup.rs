@@ -1,6 +1,6 @@
 //! What the operator is made of, before anything runs.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, header::USER_AGENT};
 use kube::{Client, config::KubeConfigOptions};
@@ -12,7 +12,6 @@ use tokio::{
     },
     task::JoinSet,
 };
-use weir_core::policy::SlotName;
 use weir_host::{
     files::Files,
     layer::Counters,
@@ -92,7 +91,7 @@ pub(crate) struct Answering {
 
 /// The policies in force at the start.
 pub(crate) fn load_policies(config: &Config, counters: &Arc<Counters>, health: &Health, clock: &Clock) -> Result<Answering, Error> {
-    let files = Files { policies: by_slot("--policy", &config.policies)?, settings: by_slot("--settings", &config.settings)? };
+    let files = Files::named(&config.policies, &config.settings)?;
     let compile_program = std::env::current_exe().ok().filter(|exe| exe.file_stem().is_some_and(|name| name == "weir"));
     let cache_dir = config.cache_dir.as_ref().map(|dir| dir.join("aot"));
     let host = Wasm::new(WasmConfig { cache_dir, compile_program, ..WasmConfig::default() }).map_err(Error::Host)?;
@@ -109,16 +108,6 @@ fn store(config: &Config) -> Option<Store> {
     Store::open(&dir, STORE_BYTES)
         .inspect_err(|reason| tracing::warn!(%reason, "components are not kept on disk: a restart asks the registries again"))
         .ok()
-}
-
-fn by_slot(flag: &'static str, pairs: &[(SlotName, PathBuf)]) -> Result<BTreeMap<SlotName, PathBuf>, Error> {
-    let mut map = BTreeMap::new();
-    for (slot, path) in pairs {
-        if map.insert(*slot, path.clone()).is_some() {
-            return Err(Error::Twice { flag, slot: *slot });
-        }
-    }
-    Ok(map)
 }
 
 /// What the operator's parts stand on.

@@ -1,5 +1,7 @@
 //! One watch into one cache. Every object is guarded: one that cannot be read stops nothing.
 
+mod signs;
+
 use std::{
     collections::BTreeSet,
     fmt::Debug,
@@ -62,7 +64,7 @@ pub struct Watching {
     pub client: Client,
     /// Namespaces to watch; empty for all.
     pub namespaces: Vec<String>,
-    /// Told when a list is complete.
+    /// Told when a list is complete, and whether a watch works.
     pub health: Health,
     /// Told of failures.
     pub metrics: Arc<Metrics>,
@@ -74,6 +76,12 @@ impl Watching {
         self.pending.add();
         self.metrics.watched(kind);
         self.health.expect(kind);
+    }
+
+    /// The client for one watch of a kind that the operator needs: readiness learns whether it works.
+    #[must_use]
+    pub fn client_of(&self, kind: ObjectKind, place: &str) -> Client {
+        signs::client(&self.client, self.health.watch(kind, place))
     }
 
     /// Its list is complete. Once per watch.
@@ -224,7 +232,8 @@ async fn in_namespaces<G, T>(
     };
     let told = &told;
     let watches = places.iter().map(|place| async move {
-        let client = watching.client.clone();
+        // One that may be missing for ever is no matter of readiness.
+        let client = if optional.is_some() { watching.client.clone() } else { watching.client_of(kind, place) };
         let api: Api<G> = if place.is_empty() { Api::all(client) } else { Api::namespaced(client, place) };
         let served = |served: bool| {
             optional.iter().for_each(|optional| (optional.served)(served));

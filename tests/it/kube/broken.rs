@@ -7,9 +7,9 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, KeyUsagePurpose}
 use serde_json::{Value, json};
 
 use super::{
-    api::{DATA_PLANE, DEPLOYMENT, HPA, REPLICA_SET, SECRET, SERVICE},
+    api::{self, DATA_PLANE, DEPLOYMENT, HPA, NAMESPACE, REPLICA_SET, SECRET, SERVICE},
     labs::{Lab, lab, shared},
-    ns::{CONVERGED, Ns, READY, SHOWN},
+    ns::{COLLECTED, CONVERGED, Ns, READY, SHOWN},
     shape::{gateway, gateway_with, holds, is_owned_by, name_of, same, uid},
 };
 
@@ -20,6 +20,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         shared("broken a lookup label is changed", relabelled),
         shared("broken a paused Deployment is said", paused),
         lab("broken-ending", ending),
+        lab("broken-leaving", leaving),
         lab("broken-useless", useless),
     ]
 }
@@ -140,4 +141,30 @@ async fn useless(lab: Lab) {
     system.edit(SECRET, "kong-operator-ca", json!({"data": good})).await;
     ns.ready("new", READY).await;
     drop(operator);
+}
+
+/// A namespace goes with all that is in it, in any order. Children that cannot be made again in it are nobody's fault and nobody's work.
+async fn leaving(lab: Lab) {
+    const COUNT: usize = 20;
+    let ns = &lab.ns;
+    let operator = lab.operator("weir", &[]);
+    for number in 0..COUNT {
+        ns.apply(&gateway(&format!("gw-{number}"))).await;
+    }
+    ns.all_ready(COUNT, READY).await;
+    let path = format!("{}/{}", NAMESPACE.path(""), ns.name);
+    api::call(&ns.client, "DELETE", &path, api::JSON, &Value::Null).await.map_err(String::from).unwrap();
+    ns.eventually(COLLECTED, "all of it is gone", async || {
+        for kind in [DATA_PLANE, DEPLOYMENT, SERVICE, SECRET] {
+            let left = ns.list(kind, "").await?.len();
+            holds(left == 0, || format!("{left} of {}", kind.kind))?;
+        }
+        Ok(())
+    })
+    .await;
+    let log = operator.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("being terminated")).collect();
+    assert!(told.is_empty(), "{} lines about a namespace that goes:\n{}", told.len(), told.join("\n"));
+    let forbidden = operator.metrics().await.sum("weir_reconcile_errors_total", &[("kind", "DataPlane"), ("reason", "Forbidden")]);
+    assert!(forbidden < 0.5, "{forbidden} errors are counted");
 }

@@ -16,7 +16,13 @@ use super::{
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
-    vec![lab("faults-server", server), lab("faults-kill", killed), lab("faults-writer", writer), lab("faults-expired", expired)]
+    vec![
+        lab("faults-server", server),
+        lab("faults-kill", killed),
+        lab("faults-writer", writer),
+        lab("faults-expired", expired),
+        lab("faults-away", away),
+    ]
 }
 
 /// A restarted operator must not wait for the Lease of the killed one as long as in production.
@@ -255,4 +261,32 @@ async fn expired(lab: Lab) {
 async fn delete(ns: &Ns, kind: Kind, name: &str) -> Result<(), String> {
     let path = format!("{}/{name}", kind.path(&ns.name));
     super::api::call(&ns.client, "DELETE", &path, super::api::JSON, &Value::Null).await.map(drop).map_err(String::from)
+}
+
+/// Without an API server the caches are of the past after a while: the operator is not ready, says why, and lives on until it is.
+async fn away(lab: Lab) {
+    let ns = &lab.ns;
+    // Without a Lease to lose, which would end it sooner.
+    let mut operator = lab.operator("weir", &["--leader-elect", "false"]);
+    operator.wait_ready().await;
+    lab.cluster.kill_api_server();
+    ns.always(Duration::from_secs(30), "a short outage is no news", async || {
+        let (code, body) = operator.probe("/readyz").await?;
+        holds(code == 200, || body)
+    })
+    .await;
+    let watch = format!("watch DataPlane in {}: not ok", ns.name);
+    ns.eventually(Duration::from_secs(60), "it is not ready", async || {
+        let (code, body) = operator.probe("/readyz?verbose").await?;
+        holds(code == 503 && body.contains(&watch), || body)
+    })
+    .await;
+    assert_eq!(operator.probe("/healthz").await.unwrap().0, 200, "a restart would not help");
+    lab.cluster.start_api_server();
+    ns.eventually(READY, "it is ready again", async || {
+        let (code, body) = operator.probe("/readyz?verbose").await?;
+        holds(code == 200 && !body.contains("not ok"), || body)
+    })
+    .await;
+    assert!(operator.is_running(), "it gave up:\n{}", operator.log());
 }

@@ -14,8 +14,9 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 53] = [
+pub(crate) const LABS: [&str; 56] = [
     "broken-ending",
+    "broken-leaving",
     "broken-useless",
     "traces",
     "crds-status",
@@ -26,6 +27,7 @@ pub(crate) const LABS: [&str; 53] = [
     "faults-kill",
     "faults-writer",
     "faults-expired",
+    "faults-away",
     "steady",
     "replicas-killed",
     "replicas-stopped",
@@ -36,6 +38,7 @@ pub(crate) const LABS: [&str; 53] = [
     "konnect-before",
     "konnect-after",
     "plugins-install",
+    "plugins-full",
     "plugins-images",
     "plugins-upgrade",
     "plugins-undo",

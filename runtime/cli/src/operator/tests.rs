@@ -54,3 +54,48 @@ fn a_margin_that_eats_the_lifetime_is_refused() {
     assert_eq!(config.watch_namespaces, ["a", "b"]);
     assert!(config.leader.is_none());
 }
+
+#[test]
+fn names_that_nothing_can_have_are_refused_at_the_start() {
+    let long = "a".repeat(254);
+    let refused = [
+        ("--namespace", "Weir_System", "a namespace has 1 to 63"),
+        ("--namespace", "", "a namespace has 1 to 63"),
+        ("--watch-namespace", "good,team.a", "a namespace has 1 to 63"),
+        ("--leader-election-id", "weir/lease", "a name has at most 253"),
+        ("--cluster-ca-secret", long.as_str(), "a name has at most 253"),
+        ("--cluster-ca-secret", "", "a name has at most 253"),
+        ("--secret-label", "konghq.com/", "a label key has at most 63"),
+        ("--cluster-name", "eu west", "it has at most 63"),
+        ("--cluster-label", "tier", "write KEY=VALUE"),
+        ("--cluster-label", "-tier=gold", "a label key has at most 63"),
+        ("--cluster-label", "tier=gold plus", "the value of \"tier\": it has at most 63"),
+    ];
+    for (flag, value, words) in refused {
+        let error = Cli::try_parse_from(["weir", "operator", format!("{flag}={value}").as_str()]).map(drop).unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.exit_code(), 2, "{text}");
+        assert!(text.contains(flag) && text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn names_that_clusters_have_are_taken() {
+    let args = [
+        "--namespace=weir-1",
+        "--watch-namespace=",
+        "--watch-namespace=0,team-a",
+        "--leader-election-id=weir.blue",
+        "--cluster-ca-secret=ca.example.com",
+        "--secret-label=example.com/secret",
+        "--cluster-name=EU_west.1",
+        "--cluster-label=example.com/tier=Gold,empty=",
+    ];
+    let config = config(&parse(&args)).unwrap();
+    assert_eq!(config.watch_namespaces, ["0", "team-a"]);
+    assert_eq!(
+        config.cluster_labels.into_iter().collect::<Vec<_>>(),
+        [("empty".to_owned(), String::new()), ("example.com/tier".to_owned(), "Gold".to_owned())]
+    );
+    assert_eq!((config.leader.unwrap().name.as_str(), config.ca_secret.as_str()), ("weir.blue", "ca.example.com"));
+}

@@ -1,10 +1,7 @@
 //! Policies of a plan: the built-in components, or files instead. A file that is no usable component still stands for its slot, as a policy that
 //! always fails: the plan shows what would happen in a cluster.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use weir_core::policy::{Policies, SlotName};
 use weir_host::{
@@ -46,10 +43,7 @@ pub fn host(cache_dir: &Path) -> anyhow::Result<Wasm> {
 /// # Errors
 /// Unreadable files, settings that the policy refuses, a slot named twice ([`Exit::Usage`]).
 pub fn load(host: &Wasm, policies: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)], limits: Limits) -> anyhow::Result<Loaded> {
-    let loaded = files(policies, settings)?.load(host, limits).map_err(|error| match error {
-        Error::Builtin { .. } => anyhow::Error::from(error),
-        Error::Read { .. } | Error::Document { .. } | Error::Settings { .. } => Failure::usage(error.to_string()).into(),
-    })?;
+    let loaded = Files::named(policies, settings).and_then(|files| files.load(host, limits)).map_err(failure)?;
     let problem = |u: &weir_host::files::Unusable| Problem {
         exit: weir_core::plan::Outcome::from(&u.error).into(),
         message: format!("--policy {}={}: {}", u.slot, u.path.display(), u.error),
@@ -57,20 +51,11 @@ pub fn load(host: &Wasm, policies: &[(SlotName, PathBuf)], settings: &[(SlotName
     Ok(Loaded { policies: loaded.policies, problems: loaded.unusable.iter().map(problem).collect() })
 }
 
-/// Flags as a map: one file per slot.
-///
-/// # Errors
-/// A slot named twice ([`Exit::Usage`]).
-pub fn files(policies: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)]) -> anyhow::Result<Files> {
-    Ok(Files { policies: by_slot("--policy", policies)?, settings: by_slot("--settings", settings)? })
-}
-
-fn by_slot(flag: &str, pairs: &[(SlotName, PathBuf)]) -> anyhow::Result<BTreeMap<SlotName, PathBuf>> {
-    let mut map = BTreeMap::new();
-    for (slot, path) in pairs {
-        if map.insert(*slot, path.clone()).is_some() {
-            return Err(Failure::usage(format!("{flag} {slot} is there twice: one file per slot")).into());
+fn failure(error: Error) -> anyhow::Error {
+    match error {
+        Error::Builtin { .. } => error.into(),
+        Error::Read { .. } | Error::Document { .. } | Error::Settings { .. } | Error::Twice { .. } => {
+            Failure::usage(error.to_string()).into()
         }
     }
-    Ok(map)
 }

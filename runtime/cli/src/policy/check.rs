@@ -65,7 +65,7 @@ pub struct Args {
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Result {
+enum Ended {
     Ok,
     Failed,
     Skipped,
@@ -76,7 +76,7 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     slot: Option<SlotName>,
     step: &'static str,
-    result: Result,
+    result: Ended,
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -151,7 +151,7 @@ impl Report {
 
     fn found(&mut self, component: Component) -> Component {
         let place = component.index_digest.as_ref().unwrap_or(&component.manifest_digest);
-        self.line(None, ARTIFACT, Result::Ok, format!("{} {place}", component.layout.as_str()));
+        self.line(None, ARTIFACT, Ended::Ok, format!("{} {place}", component.layout.as_str()));
         self.component_digest = Some(component.layer_digest.clone());
         component
     }
@@ -159,8 +159,8 @@ impl Report {
     fn interfaces(&mut self, component: &Component) -> Option<Interfaces> {
         match inspect::interfaces(&component.bytes, MAX_COMPONENT) {
             Ok(interfaces) => {
-                self.line(None, SIZE, Result::Ok, format!("{} bytes, at most {MAX_COMPONENT}", component.bytes.len()));
-                self.line(None, COMPONENT, Result::Ok, component.layer_digest.clone());
+                self.line(None, SIZE, Ended::Ok, format!("{} bytes, at most {MAX_COMPONENT}", component.bytes.len()));
+                self.line(None, COMPONENT, Ended::Ok, component.layer_digest.clone());
                 Some(interfaces)
             }
             Err(error @ inspect::Error::Size { .. }) => {
@@ -178,12 +178,12 @@ impl Report {
     fn before(&mut self, failed: &'static str, message: &str) {
         self.exit = self.exit.max(Exit::Incompatible);
         let known = self.steps.len();
-        let mut result = Result::Ok;
+        let mut result = Ended::Ok;
         for step in [ARTIFACT, SIZE, COMPONENT].into_iter().skip(known) {
-            let this = if step == failed { Result::Failed } else { result };
+            let this = if step == failed { Ended::Failed } else { result };
             self.line(None, step, this, if step == failed { message.to_owned() } else { String::new() });
-            if this != Result::Ok {
-                result = Result::Skipped;
+            if this != Ended::Ok {
+                result = Ended::Skipped;
             }
         }
     }
@@ -192,14 +192,14 @@ impl Report {
     fn slots(&mut self, slots: &[SlotName], interfaces: &Interfaces) {
         let list = |slots: &[SlotName]| slots.iter().map(|slot| slot.as_str()).collect::<Vec<_>>().join(", ");
         if !slots.is_empty() {
-            return self.line(None, SLOT, Result::Ok, list(slots));
+            return self.line(None, SLOT, Ended::Ok, list(slots));
         }
         self.exit = self.exit.max(Exit::Incompatible);
         let exports = if interfaces.exports.is_empty() { "nothing".to_owned() } else { interfaces.exports.join(", ") };
         self.line(
             None,
             SLOT,
-            Result::Failed,
+            Ended::Failed,
             format!("it exports the interface of no slot ({}); it exports {exports}", list(&SlotName::ALL)),
         );
     }
@@ -207,20 +207,20 @@ impl Report {
     fn slot(&mut self, slot: SlotName, checks: Vec<Check>) {
         for step in Step::ALL {
             let Some(check) = checks.iter().find(|check| check.step == step) else {
-                self.line(Some(slot), step.as_str(), Result::Skipped, String::new());
+                self.line(Some(slot), step.as_str(), Ended::Skipped, String::new());
                 continue;
             };
             let (result, message, findings) = match &check.verdict {
-                Verdict::Passed(findings) => (Result::Ok, String::new(), findings.clone()),
-                Verdict::Failed(error) => (Result::Failed, why(error), Vec::new()),
-                Verdict::Refused(findings) => (Result::Failed, String::new(), findings.clone()),
+                Verdict::Passed(findings) => (Ended::Ok, String::new(), findings.clone()),
+                Verdict::Failed(error) => (Ended::Failed, why(error), Vec::new()),
+                Verdict::Refused(findings) => (Ended::Failed, String::new(), findings.clone()),
             };
             self.exit = self.exit.max(exit(&check.verdict));
             self.steps.push(Line { slot: Some(slot), step: step.as_str(), result, message, findings });
         }
     }
 
-    fn line(&mut self, slot: Option<SlotName>, step: &'static str, result: Result, message: String) {
+    fn line(&mut self, slot: Option<SlotName>, step: &'static str, result: Ended, message: String) {
         self.steps.push(Line { slot, step, result, message, findings: Vec::new() });
     }
 
@@ -228,9 +228,9 @@ impl Report {
         let mut lines = Lines::default();
         for line in &self.steps {
             let result = match line.result {
-                Result::Ok => "ok",
-                Result::Failed => "failed",
-                Result::Skipped => "skipped",
+                Ended::Ok => "ok",
+                Ended::Failed => "failed",
+                Ended::Skipped => "skipped",
             };
             let slot = line.slot.map(|slot| format!("{slot} ")).unwrap_or_default();
             let about = |finding: &Finding| [finding.path.as_str(), finding.message.as_str()].join(" ").trim_start().to_owned();
@@ -264,11 +264,11 @@ fn exit(verdict: &Verdict) -> Exit {
     }
 }
 
-fn settings(path: &Path) -> std::result::Result<Value, Failure> {
+fn settings(path: &Path) -> Result<Value, Failure> {
     weir_host::files::settings(path).map_err(|error| Failure::usage(format!("--settings {error}")))
 }
 
-fn slot(text: &str) -> std::result::Result<SlotName, String> {
+fn slot(text: &str) -> Result<SlotName, String> {
     let slots = || SlotName::ALL.map(SlotName::as_str).join(", ");
     SlotName::parse(text).ok_or_else(|| format!("there is no such slot; there are {}", slots()))
 }

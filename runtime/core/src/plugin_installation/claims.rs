@@ -139,7 +139,7 @@ fn refused(installation: &Validated<'_>, claim: Claim) -> Claim {
          kind KongPluginInstallation",
         group = keys::GATEWAY_OPERATOR_GROUP
     );
-    Claim { granted: false, permitted: false, message: Some(message), ..claim }
+    Claim { granted: false, held: false, permitted: false, message: Some(message), ..claim }
 }
 
 fn begin(claimant: &Claimant, since: Timestamp, granted: bool) -> Claim {

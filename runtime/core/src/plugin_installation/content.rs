@@ -154,7 +154,7 @@ pub fn pack(image: &str, digest: &str, files: &BTreeMap<String, Vec<u8>>, answer
     let mut plugins: Vec<&crate::policy::plugin_packaging::Plugin> = answer.plugins.iter().collect();
     plugins.sort_by(|a, b| a.name.cmp(&b.name));
     let mut packed = Vec::with_capacity(plugins.len());
-    let mut digests = Vec::new();
+    let mut found = Vec::new();
     for plugin in plugins {
         let mut placements: Vec<_> = plugin.placements.iter().collect();
         placements.sort_by(|a, b| a.target.cmp(&b.target));
@@ -163,7 +163,7 @@ pub fn pack(image: &str, digest: &str, files: &BTreeMap<String, Vec<u8>>, answer
             // The slot's check saw to it that the artifact has it.
             let Some(bytes) = files.get(&placement.source) else { continue };
             let (map, key) = packer.put(&placement.source, &plugin.name, &placement.target, bytes)?;
-            digests.push((plugin.name.clone(), placement.target.clone(), hash::digest(bytes)));
+            found.push((plugin.name.as_str(), placement.target.as_str(), bytes.as_slice()));
             placed.push(Placed { path: placement.target.clone(), map, key });
         }
         packed.push(Plugin { name: plugin.name.clone(), version: plugin.version.clone(), priority: plugin.priority, files: placed });
@@ -171,13 +171,21 @@ pub fn pack(image: &str, digest: &str, files: &BTreeMap<String, Vec<u8>>, answer
     let content = Content {
         image: image.to_owned(),
         digest: digest.to_owned(),
-        hash: hash::digest_json(&(&digests, packer.maps.len())).trim_start_matches("sha256:").to_owned(),
+        hash: fingerprint(found, packer.maps.len()),
         maps: packer.maps.len(),
         plugins: packed,
         lua_package_path: answer.lua_package_path.clone(),
         env: answer.env.clone(),
     };
     Ok((content, packer.maps))
+}
+
+/// The hash that names content: of the files of all plugins, as plugin, path below its folder and bytes, in the order of plugins and paths, and of
+/// the number of ConfigMaps they are in. Names of ConfigMaps in clusters are made of it: another way to compute it would roll every gateway.
+#[must_use]
+pub fn fingerprint<'a>(files: impl IntoIterator<Item = (&'a str, &'a str, &'a [u8])>, maps: usize) -> String {
+    let digests: Vec<_> = files.into_iter().map(|(plugin, path, bytes)| (plugin, path, hash::digest(bytes))).collect();
+    hash::digest_json(&(digests, maps)).trim_start_matches("sha256:").to_owned()
 }
 
 #[derive(Default)]
@@ -268,5 +276,35 @@ impl Content {
     #[must_use]
     pub fn label(&self) -> String {
         self.hash.chars().take(32).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::plugin_packaging::{Placement, Plugin as Packaged};
+
+    #[test]
+    fn names_of_content_stay_what_they_are_in_clusters() {
+        let files: [(&str, &str, &[u8]); 2] = [("rate", "handler.lua", b"return {}"), ("rate", "schema.lua", b"")];
+        assert_eq!(fingerprint(files, 1), "68f3d1b56c269cdf67d655c9757c7cb6dcd57903a9f1cc81157fea0a2098e515");
+        assert_ne!(fingerprint(files, 1), fingerprint(files, 2));
+    }
+
+    #[test]
+    fn what_is_packed_is_named_by_its_fingerprint_in_whatever_order_it_was_placed() {
+        let placement = |path: &str| Placement { source: path.into(), target: path.into() };
+        let plugin = |name: &str, paths: [&str; 2]| Packaged {
+            name: name.into(),
+            version: None,
+            priority: None,
+            placements: paths.map(placement).to_vec(),
+        };
+        let files = BTreeMap::from([("a".to_owned(), b"1".to_vec()), ("b".to_owned(), b"2".to_vec())]);
+        let plugins = vec![plugin("y", ["b", "a"]), plugin("x", ["a", "b"])];
+        let answer = Answer { plugins, lua_package_path: None, env: vec![], findings: vec![] };
+        let (content, _) = pack("i", "sha256:d", &files, &answer).unwrap();
+        let expected: [(&str, &str, &[u8]); 4] = [("x", "a", b"1"), ("x", "b", b"2"), ("y", "a", b"1"), ("y", "b", b"2")];
+        assert_eq!(content.hash, fingerprint(expected, 1));
     }
 }

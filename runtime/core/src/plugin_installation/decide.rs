@@ -15,6 +15,9 @@ use crate::{
     policy::{Finding, Policies, Severity},
 };
 
+/// Field that names a pull Secret.
+const PULL_SECRET: &str = "spec.imagePullSecretRef";
+
 /// How far the artifact that `spec.image` names has come.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
@@ -126,13 +129,13 @@ async fn progress(installation: &Validated<'_>, policies: &Policies, sealing: &S
     let is_settled = installation.is_settled(policies.plugin_packaging.identity());
     if let PullSecret::Unusable(message) = &installation.snapshot.pull_secret {
         if is_settled {
-            decided.find(Severity::Warning, "PullSecretUnusable", "spec.imagePullSecretRef", message.clone());
+            decided.find(Severity::Warning, "PullSecretUnusable", PULL_SECRET, message.clone());
         }
-        return Progress::Failed { reason: reasons::FAILED, message: message.clone(), harmless: is_settled };
+        return Progress::Failed { reason: reasons::FAILED, message: format!("{PULL_SECRET}: {message}"), harmless: is_settled };
     }
     match &installation.snapshot.fetch {
-        Fetch::NotAsked | Fetch::Pending if is_settled => Progress::Settled,
-        Fetch::NotAsked | Fetch::Pending => Progress::Pending,
+        Fetch::NotAsked | Fetch::Pending | Fetch::Queued if is_settled => Progress::Settled,
+        Fetch::NotAsked | Fetch::Pending | Fetch::Queued => Progress::Pending,
         Fetch::Failed { message, transient, digest: _ } => failed(installation, decided, message, *transient),
         Fetch::Resolved(digest) => {
             // The tag leads to what is in force: what was seen meanwhile is of no interest any more.
@@ -181,7 +184,7 @@ fn candidate(installation: &Validated<'_>, decided: &Decided) -> Option<String> 
         | Progress::Paused => match &installation.snapshot.fetch {
             Fetch::Resolved(digest) | Fetch::Failed { digest: Some(digest), .. } => newer(digest),
             Fetch::Fetched(artifact) => newer(&artifact.digest),
-            Fetch::NotAsked | Fetch::Pending | Fetch::Failed { digest: None, .. } => remembered(),
+            Fetch::NotAsked | Fetch::Pending | Fetch::Queued | Fetch::Failed { digest: None, .. } => remembered(),
         },
     }
 }

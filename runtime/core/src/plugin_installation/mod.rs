@@ -12,6 +12,7 @@ pub mod need;
 mod objects;
 mod package;
 pub mod plan;
+pub mod provision;
 mod question;
 pub mod report;
 pub mod resync;

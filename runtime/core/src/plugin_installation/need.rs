@@ -34,7 +34,7 @@ pub fn need(snapshot: &Snapshot, packaging: &Identity, sealing: &Sealing, resync
     let look = resync_due || plan::checked(&snapshot.installation.metadata).is_some();
     let resolved = match &snapshot.fetch {
         Fetch::Resolved(digest) => Some(digest),
-        Fetch::NotAsked | Fetch::Pending | Fetch::Failed { .. } | Fetch::Fetched(_) => None,
+        Fetch::NotAsked | Fetch::Pending | Fetch::Queued | Fetch::Failed { .. } | Fetch::Fetched(_) => None,
     };
     match resolved {
         Some(digest) => after_look(&installation, packaging, digest),

@@ -32,6 +32,8 @@ pub enum Fetch {
     NotAsked,
     /// It is being fetched.
     Pending,
+    /// It is not its turn yet: others are fetched before.
+    Queued,
     /// It could not be fetched.
     Failed {
         /// What happened and what to do; names the image.
@@ -53,7 +55,7 @@ pub enum PullSecret {
     /// None is named, or it is there and readable.
     #[default]
     Usable,
-    /// It cannot be used; says which object, which field and what to do.
+    /// It cannot be used; says which object and what to do. Whoever shows it names the field.
     Unusable(String),
 }
 

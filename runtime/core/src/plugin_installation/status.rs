@@ -12,6 +12,7 @@ use super::{
     claims::Settled,
     content::{self, Content},
     decide::{Decided, Progress, cure},
+    snapshot::Fetch,
     validate::{Rollout, Validated},
 };
 use crate::{
@@ -71,7 +72,7 @@ fn accepted(installation: &Validated<'_>, decided: &Decided) -> Said {
             if let Some(before) = before.filter(|s| if s.status { in_force.is_some() } else { s.reason == reasons::FAILED }) {
                 return before;
             }
-            let what = if decided.progress == Progress::Paused { "is not fetched while paused" } else { "is being fetched" };
+            let what = if decided.progress == Progress::Paused { "is not fetched while paused" } else { on_its_way(installation) };
             match in_force {
                 Some(old) if old.image == image => yes(installed(old)),
                 Some(old) => stays(format!("{image} {what}"), old),
@@ -93,6 +94,14 @@ fn accepted(installation: &Validated<'_>, decided: &Decided) -> Said {
             Some(old) => stays(message.clone(), old),
             None => failed(in_force, message),
         },
+    }
+}
+
+/// How far it is. Without a number: a status must not be written for every step of a queue.
+fn on_its_way(installation: &Validated<'_>) -> &'static str {
+    match &installation.snapshot.fetch {
+        Fetch::Queued => "is queued behind other pulls",
+        Fetch::NotAsked | Fetch::Pending | Fetch::Failed { .. } | Fetch::Resolved(_) | Fetch::Fetched(_) => "is being fetched",
     }
 }
 
@@ -173,7 +182,7 @@ fn ready(installation: &Validated<'_>, decided: &Decided, others: &[Said]) -> Sa
         return no(reasons::DEPENDENCIES_NOT_READY, format!("not true: {}", types::POLICIES_APPLIED));
     }
     if decided.progress == Progress::Pending && installation.current().is_none() {
-        return no(reasons::PENDING, format!("{} is being fetched", installation.image));
+        return no(reasons::PENDING, format!("{} {}", installation.image, on_its_way(installation)));
     }
     // What its owner wrote and nobody can read is here as well: it is no failure, and it must not be missed.
     let warnings = installation.findings.iter().filter(|f| f.severity != Severity::Info).map(|f| format!("{}: {}", f.path, f.message));

@@ -175,6 +175,19 @@ fn whoever_had_it_has_it_again_while_nobody_decides() {
 }
 
 #[test]
+fn a_claim_that_waited_for_a_policy_waits_for_its_grant_now() {
+    let mut world = two(|| Ok(Verdict::Hold("the owner is asked".into())));
+    assert_eq!(stands(&world, "b"), Standing::Held("the owner is asked".into()));
+    world.snapshot.claimants[1].permitted = false;
+    world.snapshot.claimants[1].mounts = true;
+    world.pass();
+    // With the grant back, its words are no decision of anybody's.
+    assert_eq!(stands(&world, "b"), Standing::Unknown);
+    let claim = claims(&world.snapshot.installation).pop().unwrap();
+    assert_eq!((claim.held, claim.permitted, claim.message.as_deref()), (false, false, Some(MISSING_GRANT)));
+}
+
+#[test]
 fn nobody_takes_the_place_of_a_claim_whose_grant_is_withdrawn() {
     let mut world = withdrawn(|| Verdict::Keep(0));
     world.claimant("b");

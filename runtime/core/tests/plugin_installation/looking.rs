@@ -109,6 +109,20 @@ fn the_first_fetch_is_pending() {
 }
 
 #[test]
+fn what_waits_for_its_turn_says_so_once() {
+    let mut world = World::new();
+    world.snapshot.fetch = Fetch::Queued;
+    let plan = world.dry();
+    world.carry_out(&plan);
+    let words = "registry.example/rate:1 is queued behind other pulls";
+    assert_eq!(world.said("Accepted"), ("False".into(), "Pending".into(), words.into()));
+    assert_eq!(world.said("Ready"), ("False".into(), "Pending".into(), words.into()));
+    assert!(!world.dry().status_changed, "however long it waits");
+    world.pass();
+    assert_eq!(world.accepted().status, "True");
+}
+
+#[test]
 fn how_often_is_what_the_annotation_says() {
     let mut world = World::installed();
     assert_eq!(resync(&world.snapshot.installation), None);

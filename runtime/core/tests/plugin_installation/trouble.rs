@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use weir_api::keys;
+use weir_api::{keys, plugin_installation::KongPluginInstallationStatus};
 use weir_core::{
     events::EventType,
     plan::HeldPart,
     plugin_installation::{
-        Need,
+        Need, provision,
         snapshot::{Fetch, PullSecret},
     },
     policy::{PolicyError, Refusal, plugin_packaging::PluginPackaging},
@@ -118,12 +118,14 @@ fn a_pull_secret_matters_when_something_has_to_be_pulled() {
     let mut world = World::installed();
     world.snapshot.pull_secret = PullSecret::Unusable("Secret \"pull\" does not exist: create it".into());
     let plan = world.pass();
-    assert_eq!(world.accepted().status, "True");
+    let words = "spec.imagePullSecretRef: Secret \"pull\" does not exist: create it";
+    assert_eq!((world.accepted().status.as_str(), world.said("Accepted").2.starts_with(words)), ("True", true));
     let finding = &plan.findings[0];
     assert_eq!((finding.code.as_str(), finding.path.as_str()), ("PullSecretUnusable", "spec.imagePullSecretRef"));
+    assert!(plan.events.iter().any(|event| event.data == words), "the field is named once: {:?}", plan.events);
     world.image("registry.example/rate:2");
     world.pass();
-    assert_eq!(world.said("Accepted"), ("False".into(), "Failed".into(), format!("Secret \"pull\" does not exist: create it{LAST}")));
+    assert_eq!(world.said("Accepted"), ("False".into(), "Failed".into(), format!("{words}{LAST}")));
 }
 
 #[test]
@@ -185,4 +187,27 @@ fn a_word_that_pauses_nothing_is_said() {
     assert!(plan.events.iter().any(|e| e.reason == "InvalidPaused"), "{:?}", plan.events);
     assert!(world.said("Ready").2.contains("weir.dev/paused]: \"yes\" pauses nothing"), "it is not missed");
     assert_eq!(world.condition("RolloutHeld"), None);
+}
+
+#[test]
+fn what_the_api_server_refuses_is_said_and_what_is_in_force_stays() {
+    let mut world = World::installed();
+    let before = world.snapshot.installation.status.clone().unwrap();
+    world.publish("sha256:two", "return {2}");
+    world.snapshot.fetch = Fetch::Fetched(Arc::new(world.registry["sha256:two"].clone()));
+    let planned = world.dry();
+    let mut status = planned.status.clone().unwrap();
+    assert_ne!(status.underlying_config_map_name, before.underlying_config_map_name);
+    provision::unable_to_store(&mut status, &world.snapshot, "too long");
+    let said = |status: &KongPluginInstallationStatus, type_: &str| {
+        let condition = status.conditions.iter().flatten().find(|c| c.type_ == type_).unwrap().clone();
+        (condition.status, condition.reason, condition.message)
+    };
+    let failed = ("False".to_owned(), "Failed".to_owned(), "too long".to_owned());
+    assert_eq!((said(&status, "Accepted"), said(&status, "Ready")), (failed.clone(), failed.clone()));
+    assert_eq!(status.underlying_config_map_name, before.underlying_config_map_name, "nothing else is in force");
+
+    let mut status = planned.status.unwrap();
+    provision::unable_to_note(&mut status, &world.snapshot, "too long");
+    assert_eq!((said(&status, "Accepted").0.as_str(), said(&status, "Ready")), ("True", failed));
 }

@@ -1,8 +1,12 @@
 //! What can go wrong with a write, and what a person is told about it.
 
+use kube::core::Status;
 use weir_core::plan::ChildKind;
 
 use crate::metrics::ErrorReason;
+
+/// Cause of a refusal while a namespace is on its way out.
+const TERMINATING: &str = "NamespaceTerminating";
 
 /// How the API server refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +19,9 @@ pub enum Failed {
     Gone,
     /// 403.
     Forbidden,
-    /// 422 or 400: the server's rules say no.
+    /// The namespace is on its way out, and nothing can be made in it any more. Nobody has to hear of it.
+    Leaving,
+    /// 422, 400 or 413: the server's rules say no.
     Invalid,
     /// Anything that may be gone the next time.
     Transient(ErrorReason),
@@ -30,12 +36,15 @@ impl Failed {
     #[must_use]
     pub fn of(error: &kube::Error) -> Self {
         let kube::Error::Api(status) = error else { return Self::Transient(ErrorReason::of(error)) };
+        if is_leaving(status) {
+            return Self::Leaving;
+        }
         match (status.code, status.reason.as_str()) {
             (409, "AlreadyExists") => Self::Exists,
             (409, _) => Self::Conflict,
             (404, _) => Self::Gone,
             (403, _) => Self::Forbidden,
-            (422 | 400, _) => Self::Invalid,
+            (422 | 400 | 413, _) => Self::Invalid,
             (_, _) => Self::Transient(ErrorReason::of(error)),
         }
     }
@@ -45,7 +54,7 @@ impl Failed {
     pub fn reason(self) -> ErrorReason {
         match self {
             Self::Exists | Self::Conflict => ErrorReason::Conflict,
-            Self::Gone => ErrorReason::NotFound,
+            Self::Gone | Self::Leaving => ErrorReason::NotFound,
             Self::Forbidden => ErrorReason::Forbidden,
             Self::Invalid | Self::Content => ErrorReason::Invalid,
             Self::Transient(reason) => reason,
@@ -57,8 +66,52 @@ impl Failed {
     pub(super) fn may_be_foreign(self) -> bool {
         match self {
             Self::Exists | Self::Conflict | Self::Invalid => true,
-            Self::Gone | Self::Forbidden | Self::Transient(_) | Self::Certificate | Self::Content => false,
+            Self::Gone | Self::Forbidden | Self::Leaving | Self::Transient(_) | Self::Certificate | Self::Content => false,
         }
+    }
+}
+
+/// Whether a namespace is on its way out, or out already.
+fn is_leaving(status: &Status) -> bool {
+    let details = status.details.as_ref();
+    match status.code {
+        403 => details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == TERMINATING)),
+        404 => details.is_some_and(|details| details.kind == "namespaces"),
+        _ => false,
+    }
+}
+
+/// What a person is told about a refused write of an object itself, and what to do; none for what goes away by itself.
+#[must_use]
+pub(crate) fn refused(what: &str, error: &kube::Error) -> Option<String> {
+    let (failed, said) = (Failed::of(error), said(error));
+    match failed {
+        Failed::Forbidden | Failed::Invalid => Some(format!("{what}: {said}{}", cure(failed, &said))),
+        Failed::Exists
+        | Failed::Conflict
+        | Failed::Gone
+        | Failed::Leaving
+        | Failed::Transient(_)
+        | Failed::Certificate
+        | Failed::Content => None,
+    }
+}
+
+fn said(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error { status.message.clone() } else { error.to_string() }
+}
+
+fn cure(failed: Failed, said: &str) -> &'static str {
+    match failed {
+        Failed::Forbidden if said.contains("exceeded quota") => "; raise the ResourceQuota or free some of it",
+        Failed::Forbidden => "; apply the operator's RBAC manifests, or look for an admission webhook that denies it",
+        Failed::Gone => "; its namespace may be going away",
+        Failed::Leaving => "; its namespace is going away",
+        Failed::Invalid if said.contains("metadata.annotations: Too long") => {
+            "; all annotations of an object share 256 KiB: remove some that are not Weir's, or move what they say elsewhere"
+        }
+        Failed::Invalid => "; mend what the message names",
+        Failed::Exists | Failed::Conflict | Failed::Transient(_) | Failed::Certificate | Failed::Content => "; it is tried again",
     }
 }
 
@@ -78,16 +131,9 @@ pub struct Failure {
 impl Failure {
     pub(super) fn new(kind: ChildKind, name: &str, failed: Failed, error: &kube::Error) -> Self {
         let what = format!("{} {name}", kind.api().1);
-        let said = if let kube::Error::Api(status) = error { status.message.clone() } else { error.to_string() };
-        let cure = match failed {
-            Failed::Forbidden if said.contains("exceeded quota") => "; raise the ResourceQuota or free some of it",
-            Failed::Forbidden if said.contains("being terminated") => "; its namespace is going away",
-            Failed::Forbidden => "; apply the operator's RBAC manifests, or look for an admission webhook that denies it",
-            Failed::Gone if kind == ChildKind::Certificate => "; install cert-manager, or remove spec.network.konnectCertificate",
-            Failed::Gone => "; its namespace may be going away",
-            Failed::Invalid => "; mend what the message names",
-            Failed::Exists | Failed::Conflict | Failed::Transient(_) | Failed::Certificate | Failed::Content => "; it is tried again",
-        };
+        let said = said(error);
+        let is_missing_kind = failed == Failed::Gone && kind == ChildKind::Certificate;
+        let cure = if is_missing_kind { "; install cert-manager, or remove spec.network.konnectCertificate" } else { cure(failed, &said) };
         Self { kind, message: format!("{what}: {said}{cure}"), what, failed }
     }
 
@@ -126,7 +172,65 @@ impl Failure {
     pub fn needs_a_person(&self) -> bool {
         match self.failed {
             Failed::Forbidden | Failed::Invalid | Failed::Gone | Failed::Certificate | Failed::Content => true,
-            Failed::Exists | Failed::Conflict | Failed::Transient(_) => false,
+            Failed::Exists | Failed::Conflict | Failed::Leaving | Failed::Transient(_) => false,
+        }
+    }
+
+    /// Whether the namespace is on its way out: nothing is wrong, and trying again is of no use.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.failed == Failed::Leaving
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn api(status: serde_json::Value) -> kube::Error {
+        kube::Error::Api(Box::new(serde_json::from_value(status).unwrap()))
+    }
+
+    fn terminating() -> kube::Error {
+        let message = "configmaps \"a\" is forbidden: unable to create new content in namespace n because it is being terminated";
+        let cause = json!({"reason": "NamespaceTerminating", "message": "namespace n is being terminated", "field": "metadata.namespace"});
+        let details = json!({"name": "a", "kind": "configmaps", "causes": [cause]});
+        api(json!({"status": "Failure", "code": 403, "reason": "Forbidden", "message": message, "details": details}))
+    }
+
+    #[test]
+    fn a_namespace_that_is_leaving_is_nobodys_fault() {
+        let gone = json!({"code": 404, "reason": "NotFound", "message": "namespaces \"n\" not found", "details": {"name": "n", "kind": "namespaces"}});
+        for error in [terminating(), api(gone)] {
+            let failure = Failure::new(ChildKind::ConfigMap, "a", Failed::of(&error), &error);
+            assert!(failure.is_leaving() && !failure.needs_a_person(), "{failure:?}");
+            assert_eq!(refused("KongPluginInstallation n/a", &error), None);
+        }
+        // Rights and quotas are somebody's business, whatever they say.
+        let denied =
+            json!({"code": 403, "reason": "Forbidden", "message": "the webhook says: being terminated", "details": {"kind": "configmaps"}});
+        let missing =
+            json!({"code": 404, "reason": "NotFound", "message": "configmaps \"a\" not found", "details": {"kind": "configmaps"}});
+        for status in [denied, missing] {
+            let error = api(status);
+            let failure = Failure::new(ChildKind::ConfigMap, "a", Failed::of(&error), &error);
+            assert!(!failure.is_leaving() && failure.needs_a_person(), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_write_of_the_object_itself_is_told_in_the_servers_words_with_a_cure() {
+        let message = "KongPluginInstallation \"a\" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes";
+        let error = api(json!({"code": 422, "reason": "Invalid", "message": message}));
+        let told = refused("KongPluginInstallation n/a", &error).unwrap();
+        assert!(told.starts_with("KongPluginInstallation n/a: ") && told.contains(message), "{told}");
+        assert!(told.contains("share 256 KiB: remove some"), "{told}");
+        let large = api(json!({"code": 413, "reason": "RequestEntityTooLarge", "message": "limit is 3145728"}));
+        assert!(refused("a", &large).is_some_and(|told| told.contains("limit is 3145728; mend")));
+        for (code, reason) in [(409, "Conflict"), (500, "InternalError"), (429, "TooManyRequests")] {
+            assert_eq!(refused("a", &api(json!({"code": code, "reason": reason, "message": "m"}))), None);
         }
     }
 }

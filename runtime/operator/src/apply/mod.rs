@@ -19,6 +19,7 @@ use weir_core::{
 };
 
 use self::contents::Contents;
+pub(crate) use self::errors::refused;
 pub use self::errors::{Failed, Failure};
 pub use self::object::Patched;
 pub(crate) use self::{
@@ -94,7 +95,7 @@ impl Writer {
                 Change::RemoveAnnotation { .. } | Change::SetAnnotation { .. } | Change::SetFinalizer { .. } => continue,
             };
             if let Err(failure) = failed {
-                tracing::warn!(object = %owner, what = %failure.what, reason = ?failure.failed.reason(), message = %failure.message, "a write failed");
+                log(owner, &failure);
                 failures.push(failure);
             }
         }
@@ -149,6 +150,15 @@ impl Writer {
         remembered.forget(target.kind, &target.name);
         self.metrics.wrote(target.kind.into(), Verb::Delete);
         Ok(())
+    }
+}
+
+fn log(owner: &Key, failure: &Failure) {
+    let Failure { what, failed, message, kind: _ } = failure;
+    if failure.is_leaving() {
+        tracing::debug!(object = %owner, what, message, "a namespace is going away");
+    } else {
+        tracing::warn!(object = %owner, what, reason = ?failed.reason(), message, "a write failed");
     }
 }
 

@@ -122,7 +122,7 @@ impl Writer {
             }
             Err(error) => match Failed::of(&error) {
                 Failed::Conflict | Failed::Exists => Patched::Stale,
-                Failed::Gone => Patched::Gone,
+                Failed::Gone | Failed::Leaving => Patched::Gone,
                 Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => {
                     Patched::Failed(error)
                 }

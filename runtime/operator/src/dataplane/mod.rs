@@ -72,6 +72,10 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     let policies = context.policies.book.policies(&place);
     let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
     let mut failures = children(context, key, &snapshot, &plan, &mut remembered).await;
+    if failures.iter().any(Failure::is_leaving) {
+        *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
+        return (Outcome::Done, Next::Rest(queue::LEAVING));
+    }
     let failed = |kind| failures.iter().find(|f| f.kind == kind).map(|f| f.message.clone());
     // Without a new certificate the pods go on with the one they have, and everything else of the Deployment goes on too. Without the content
     // of a plugin they would not start.

@@ -201,7 +201,7 @@ async fn namespaces(context: &Context, watching: &Watching) {
         changed: &changed,
         synced: || once.call(),
     };
-    one(Api::<PartialObjectMeta<Namespace>>::all(watching.client.clone()), &Selection::default(), sink).await;
+    one(Api::<PartialObjectMeta<Namespace>>::all(watching.client_of(kind, "")), &Selection::default(), sink).await;
 }
 
 /// For a kind that may be missing for ever.
@@ -244,7 +244,7 @@ async fn kong_leases(context: &Context, watching: &Watching) {
         changed: &|_| {},
         synced: || once.call(),
     };
-    one(Api::<DeserializeGuard<Lease>>::all(watching.client.clone()), &selection, sink).await;
+    one(Api::<DeserializeGuard<Lease>>::all(watching.client_of(kind, "")), &selection, sink).await;
 }
 
 /// The CA's Secret. A watch of its own: the operator's namespace need not be among those that are watched.
@@ -261,5 +261,6 @@ async fn authority(context: &Context, watching: &Watching) {
         changed: &|_| context.authority_changed.notify_one(),
         synced: || {},
     };
-    one(Api::<PartialObjectMeta<Secret>>::namespaced(watching.client.clone(), namespace), &selection, sink).await;
+    let client = watching.client_of(ObjectKind::Secret, namespace);
+    one(Api::<PartialObjectMeta<Secret>>::namespaced(client, namespace), &selection, sink).await;
 }

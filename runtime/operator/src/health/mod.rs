@@ -1,4 +1,4 @@
-//! What probes are told: alive, ready, and why not.
+//! What probes are told: alive, ready, and why not. Alive is who can be helped by a restart; an API server that is away is no such case.
 
 mod server;
 #[cfg(test)]
@@ -24,6 +24,8 @@ use crate::metrics::{self, Metrics, ObjectKind};
 
 /// A worker loop that shows no sign of life for this long hangs: a restart is the cure.
 const SILENCE: Duration = Duration::from_secs(60);
+/// A watch that has not worked for this long shows a cluster of the past.
+const BROKEN: Duration = Duration::from_secs(60);
 
 /// What the parts of the operator say about themselves. Cheap to clone; all clones are one.
 #[derive(Debug, Clone)]
@@ -32,6 +34,7 @@ pub struct Health(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     caches: BTreeMap<ObjectKind, bool>,
+    watches: Vec<Watch>,
     policies: BTreeMap<SlotName, String>,
     /// Policies of the cluster, and what of them runs here.
     reconcile_policies: BTreeMap<String, String>,
@@ -39,10 +42,48 @@ struct State {
     ticked: Instant,
 }
 
+#[derive(Debug)]
+struct Watch {
+    kind: ObjectKind,
+    /// Namespace; empty for all.
+    place: String,
+    /// Since when it waits for the API server to serve it; none while it is served.
+    waits: Option<Instant>,
+}
+
+/// What one watch says about itself.
+#[derive(Debug, Clone)]
+pub struct Sign {
+    health: Health,
+    index: usize,
+}
+
+impl Sign {
+    /// It asks the API server. Until the answer is good it does not work.
+    pub fn asks(&self) {
+        self.watch(|watch| {
+            watch.waits.get_or_insert_with(Instant::now);
+        });
+    }
+
+    /// The API server serves it.
+    pub fn works(&self) {
+        self.watch(|watch| watch.waits = None);
+    }
+
+    fn watch(&self, change: impl FnOnce(&mut Watch)) {
+        // There for ever: watches are never taken off the list.
+        if let Some(watch) = self.health.state().watches.get_mut(self.index) {
+            change(watch);
+        }
+    }
+}
+
 impl Default for Health {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(State {
             caches: BTreeMap::new(),
+            watches: Vec::new(),
             policies: BTreeMap::new(),
             reconcile_policies: BTreeMap::new(),
             leading: false,
@@ -60,6 +101,14 @@ impl Health {
     /// The cache of this kind has seen everything there is.
     pub fn synced(&self, kind: ObjectKind) {
         self.state().caches.insert(kind, true);
+    }
+
+    /// Readiness follows a watch of this kind in a namespace (empty for all). Once per watch.
+    #[must_use]
+    pub fn watch(&self, kind: ObjectKind, place: &str) -> Sign {
+        let mut state = self.state();
+        state.watches.push(Watch { kind, place: place.to_owned(), waits: None });
+        Sign { health: self.clone(), index: state.watches.len() - 1 }
     }
 
     /// The worker loop is alive. Call it at least every 30 s while this replica leads, also when there is no work.
@@ -84,10 +133,11 @@ impl Health {
         self.state().reconcile_policies = lines;
     }
 
-    /// Whether all expected caches are synced. Nothing expected is not ready either: the start has not come that far.
+    /// Whether all expected caches are synced, and no watch has been broken for long. Nothing expected is not ready either: the start has
+    /// not come that far.
     #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.state().ready()
+    pub fn is_ready(&self, now: Instant) -> bool {
+        self.state().ready(now)
     }
 
     fn is_alive(&self, now: Instant) -> bool {
@@ -96,7 +146,7 @@ impl Health {
     }
 
     /// Every check on a line of its own.
-    fn report(&self) -> String {
+    fn report(&self, now: Instant) -> String {
         let state = self.state();
         let role = if state.leading { "leader" } else { "standby" };
         let caches = state.caches.iter().map(|(kind, synced)| {
@@ -104,12 +154,19 @@ impl Health {
             format!("cache {}: {word}\n", kind.as_str())
         });
         let none = state.caches.is_empty().then(|| "caches: not ok: not started\n".to_owned());
+        let watches = state.broken(now).map(|watch| {
+            let place = if watch.place.is_empty() { String::new() } else { format!(" in {}", watch.place) };
+            let seconds = BROKEN.as_secs();
+            // Without the time it has been so: kubelet joins events that say the same.
+            format!("watch {}{place}: not ok: it has not worked for {seconds} s or longer; the log says why\n", watch.kind.as_str())
+        });
         let policies = state.policies.iter().map(|(slot, digest)| format!("policy {slot}: ok: {digest}\n"));
         let cluster = state.reconcile_policies.iter().map(|(name, word)| format!("policy {name}: {word}\n"));
-        let end = if state.ready() { "ready\n" } else { "not ready\n" };
+        let end = if state.ready(now) { "ready\n" } else { "not ready\n" };
         std::iter::once(format!("role: ok: {role}\n"))
             .chain(none)
             .chain(caches)
+            .chain(watches)
             .chain(policies)
             .chain(cluster)
             .chain([end.to_owned()])
@@ -123,8 +180,12 @@ impl Health {
 }
 
 impl State {
-    fn ready(&self) -> bool {
-        !self.caches.is_empty() && self.caches.values().all(|synced| *synced)
+    fn ready(&self, now: Instant) -> bool {
+        !self.caches.is_empty() && self.caches.values().all(|synced| *synced) && self.broken(now).next().is_none()
+    }
+
+    fn broken(&self, now: Instant) -> impl Iterator<Item = &Watch> {
+        self.watches.iter().filter(move |watch| watch.waits.is_some_and(|since| now.saturating_duration_since(since) >= BROKEN))
     }
 }
 
@@ -144,9 +205,10 @@ async fn healthz(Shared(health): Shared<Health>) -> (StatusCode, &'static str) {
 }
 
 async fn readyz(Shared(health): Shared<Health>, RawQuery(query): RawQuery) -> (StatusCode, String) {
-    let ready = health.is_ready();
+    let now = Instant::now();
+    let ready = health.is_ready(now);
     let verbose = query.is_some_and(|q| q.split('&').any(|p| p == "verbose" || p.starts_with("verbose=")));
     // What is wrong is shown unasked; kubelet puts the body into the event of a failed probe.
-    let body = if verbose || !ready { health.report() } else { "ready\n".to_owned() };
+    let body = if verbose || !ready { health.report(now) } else { "ready\n".to_owned() };
     (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body)
 }

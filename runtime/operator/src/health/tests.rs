@@ -9,19 +9,45 @@ use super::*;
 
 #[test]
 fn readiness_waits_for_every_cache() {
-    let health = Health::default();
-    assert!(!health.is_ready(), "nothing has started");
-    assert!(health.report().contains("not started"));
+    let (health, now) = (Health::default(), Instant::now());
+    assert!(!health.is_ready(now), "nothing has started");
+    assert!(health.report(now).contains("not started"));
     health.expect(ObjectKind::DataPlane);
     health.expect(ObjectKind::Secret);
     health.synced(ObjectKind::DataPlane);
-    assert!(!health.is_ready());
+    assert!(!health.is_ready(now));
     health.synced(ObjectKind::Secret);
     health.expect(ObjectKind::Secret);
-    assert!(health.is_ready(), "expecting again does not forget");
+    assert!(health.is_ready(now), "expecting again does not forget");
     health.policy(SlotName::KonnectEnv, "sha256:abc");
     let expected = "role: ok: standby\ncache DataPlane: ok\ncache Secret: ok\npolicy konnect-env: ok: sha256:abc\nready\n";
-    assert_eq!(health.report(), expected);
+    assert_eq!(health.report(now), expected);
+}
+
+#[test]
+fn a_watch_that_is_broken_for_long_is_not_ready_and_named_and_is_no_reason_to_be_killed() {
+    let health = Health::default();
+    health.leading(true);
+    health.synced(ObjectKind::DataPlane);
+    health.synced(ObjectKind::Secret);
+    let (all, one) = (health.watch(ObjectKind::DataPlane, ""), health.watch(ObjectKind::Secret, "team-a"));
+    let later = || Instant::now() + BROKEN;
+    assert!(health.is_ready(later()), "nothing is known against them");
+    [&all, &one].into_iter().for_each(Sign::asks);
+    assert!(health.is_ready(Instant::now()), "a while is allowed");
+    all.works();
+    let since = Instant::now();
+    // Trying again does not begin the time anew.
+    one.asks();
+    assert!(!health.is_ready(since + BROKEN));
+    let report = health.report(since + BROKEN);
+    assert!(report.contains("watch Secret in team-a: not ok: it has not worked for 60 s") && report.ends_with("\nnot ready\n"), "{report}");
+    assert!(!report.contains("watch DataPlane"), "{report}");
+    // Only the worker loop decides whether a restart helps.
+    health.tick();
+    assert!(health.is_alive(Instant::now() + SILENCE));
+    one.works();
+    assert!(health.is_ready(later()) && !health.report(later()).contains("watch"));
 }
 
 #[test]

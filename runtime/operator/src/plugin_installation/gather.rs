@@ -103,7 +103,7 @@ impl Asking<'_> {
         };
         match &step.fetch {
             // A look that failed goes on: it is tried again.
-            Fetch::NotAsked | Fetch::Pending | Fetch::Failed { .. } => {}
+            Fetch::NotAsked | Fetch::Pending | Fetch::Queued | Fetch::Failed { .. } => {}
             Fetch::Resolved(_) => {
                 pulls.settle(self.key);
                 self.context.plugins.looks.ended(self.key);

@@ -3,9 +3,9 @@
 mod gather;
 mod known;
 mod looks;
+mod own;
 pub mod pull_secret;
 pub mod pulls;
-mod report;
 mod users;
 pub mod watches;
 
@@ -16,14 +16,9 @@ use std::{
 
 use kube::Resource;
 use tracing::Instrument;
-use weir_api::{
-    condition::reasons,
-    keys,
-    plugin_installation::{KongPluginInstallation, KongPluginInstallationStatus},
-};
+use weir_api::{keys, plugin_installation::KongPluginInstallation};
 use weir_core::{
-    events::Event,
-    plan::{Change, Outcome as Asked, Plan},
+    plan::{Change, Outcome as Asked},
     plugin_installation::reconcile,
     policy::selection::ObjectKind as ObjectKindOf,
 };
@@ -38,8 +33,7 @@ use crate::{
     cache::Key,
     context::Context,
     grants,
-    memory::Remembered,
-    metrics::{ErrorReason, Kind, ObjectKind, Outcome},
+    metrics::{Kind, Outcome},
     queue::{self, Next},
     reconcile_policy,
 };
@@ -114,19 +108,27 @@ async fn look(context: &Context, key: &Key, installation: &KongPluginInstallatio
     };
     let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
     let failures = context.writer.children(key, &uid, &[], &plan.changes, &mut remembered).await;
+    if failures.iter().any(Failure::is_leaving) {
+        *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
+        return (Outcome::Done, Next::Rest(queue::LEAVING));
+    }
     for failure in &failures {
         context.metrics.failed(Kind::KongPluginInstallation, failure.failed.reason());
     }
     if !failures.is_empty() {
-        not_stored(&mut plan);
+        own::not_stored(&mut plan);
     }
-    publish(context, installation, &plan, &failures, &mut remembered);
     let (wrote, held) = (!plan.changes.is_empty(), !plan.holds.is_empty());
     // Nothing else tells of a policy that was only slow.
     let slow = plan.policies.iter().any(|asked| matches!(asked.outcome, Asked::Deadline | Asked::Unavailable));
     let after = after.into_iter().chain(slow.then_some(SLOW)).min();
     let stored = plan.changes.iter().any(|change| matches!(change, Change::Apply { .. } | Change::Delete(_)));
-    let written = own(context, installation, plan, &failures, &snapshot).await;
+    let events = std::mem::take(&mut plan.events);
+    let written = own::write(context, installation, plan, &failures, &snapshot).await;
+    let news = remembered.news(own::news(events, &failures, &written));
+    if !news.is_empty() {
+        context.events.publish(&installation.object_ref(&()), news);
+    }
     *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
     // Answers to our own writes are no news to any queue.
     match context.world.installations.get(key) {
@@ -134,80 +136,11 @@ async fn look(context: &Context, key: &Key, installation: &KongPluginInstallatio
         Some(_) | None => watches::wake_users(context, key),
     }
     let done = if held { Outcome::Held } else { Outcome::Done };
-    match (written, failures.is_empty()) {
+    match (written.how, failures.is_empty()) {
         (Patched::Failed(_), _) | (_, false) => (Outcome::Failed, Next::BackOff),
         (Patched::Stale, true) => (Outcome::Done, Next::BackOff),
         (Patched::Gone, true) => (Outcome::Done, Next::Done),
         (Patched::Done, true) if wrote => (done, Next::After(after.map_or(queue::COLLECT, |after| after.min(queue::COLLECT)))),
         (Patched::Done, true) => (done, after.map_or(Next::Done, Next::After)),
-    }
-}
-
-/// What could not be stored is not in force: the record of it is not written.
-fn not_stored(plan: &mut Plan<KongPluginInstallationStatus>) {
-    plan.changes.retain(|change| match change {
-        Change::SetAnnotation { key, value: _ } => key != keys::DECISIONS && key != keys::ARTIFACT,
-        Change::Apply { .. }
-        | Change::MintCertificate(_)
-        | Change::ProvideContent(_)
-        | Change::ReleaseContent { .. }
-        | Change::Delete(_)
-        | Change::TakeOver(_)
-        | Change::Reclaim(_)
-        | Change::SetFinalizer { .. }
-        | Change::RemoveAnnotation { .. } => true,
-    });
-    plan.events.retain(|event| event.reason != reasons::INSTALLED);
-}
-
-/// Writes to the installation itself: annotations first, so that the status says nothing that a crash would undo.
-async fn own(
-    context: &Context,
-    installation: &KongPluginInstallation,
-    plan: Plan<KongPluginInstallationStatus>,
-    failures: &[Failure],
-    snapshot: &weir_core::plugin_installation::Snapshot,
-) -> Patched {
-    let (cache, kind) = (&context.world.installations, ObjectKind::KongPluginInstallation);
-    let written = context.writer.object(kind, cache, installation, &plan.changes).await;
-    let Patched::Done = written else { return counted(context, written) };
-    let Some(mut wanted) = plan.status else { return Patched::Done };
-    let messages: Vec<&str> = failures.iter().filter(|f| f.needs_a_person()).map(|f| f.message.as_str()).collect();
-    if !messages.is_empty() {
-        report::unable_to_store(&mut wanted, snapshot, &messages.join("; "));
-    } else if !failures.is_empty() {
-        // What goes away by itself is no condition, and what the pass wanted is not so yet.
-        return Patched::Done;
-    }
-    // The annotations may just have made another version.
-    let current = cache.get(&Key::of(&installation.metadata)).filter(|c| c.metadata.uid == installation.metadata.uid);
-    let current = current.as_deref().filter(|c| c.metadata.generation == installation.metadata.generation).unwrap_or(installation);
-    if current.status.as_ref() == Some(&wanted) {
-        return Patched::Done;
-    }
-    counted(context, context.writer.status(kind, cache, current, current.status.as_ref(), &wanted).await)
-}
-
-fn counted(context: &Context, written: Patched) -> Patched {
-    if let Patched::Failed(error) = &written {
-        context.metrics.failed(Kind::KongPluginInstallation, ErrorReason::of(error));
-        tracing::warn!(%error, "a write to a KongPluginInstallation failed");
-    }
-    written
-}
-
-fn publish(
-    context: &Context,
-    installation: &KongPluginInstallation,
-    plan: &Plan<KongPluginInstallationStatus>,
-    failures: &[Failure],
-    remembered: &mut Remembered,
-) {
-    let mut events = plan.events.clone();
-    let failed = failures.iter().filter(|f| f.needs_a_person());
-    events.extend(failed.map(|f| Event::warning("WriteFailed", "The API server refused a write", f.message.clone())));
-    let news = remembered.news(events);
-    if !news.is_empty() {
-        context.events.publish(&installation.object_ref(&()), news);
     }
 }

@@ -22,7 +22,6 @@ use crate::{
 
 /// Credentials remembered; Secrets are read again when more are named.
 const MOST: usize = 10_000;
-const FIELD: &str = "spec.imagePullSecretRef";
 
 /// What an installation may show to its registry. Has no Debug.
 pub enum Looked {
@@ -33,7 +32,7 @@ pub enum Looked {
         /// Version of the Secret.
         version: String,
     },
-    /// The Secret cannot be used: which object, which field, what to do.
+    /// The Secret cannot be used: which object, what to do. Whoever shows it names the field.
     Unusable(String),
 }
 
@@ -67,7 +66,7 @@ impl PullSecrets {
         if let Some(problem) = self.refused(installation, named, &key) {
             return Ok(Looked::Unusable(problem));
         }
-        let missing = || Looked::Unusable(format!("{FIELD}: Secret {key} does not exist: create it, or name another one"));
+        let missing = || Looked::Unusable(format!("Secret {key} does not exist: create it, or name another one"));
         let Some(meta) = self.world.secrets.get(&key) else { return Ok(missing()) };
         let place = (key.clone(), format!("{}/{}", reference.registry(), reference.repository()));
         let version = meta.metadata.resource_version.clone();
@@ -90,7 +89,7 @@ impl PullSecrets {
     fn refused(&self, installation: &KongPluginInstallation, named: &ImagePullSecretRef, key: &Key) -> Option<String> {
         if !named.group.is_empty() || named.kind != "Secret" {
             let what = if named.group.is_empty() { named.kind.clone() } else { format!("{}.{}", named.kind, named.group) };
-            return Some(format!("{FIELD} names a {what}: only a Secret can be read, so leave out `group` and `kind`"));
+            return Some(format!("a {what} is named and only a Secret can be read: leave out `group` and `kind`"));
         }
         let own = installation.metadata.namespace.as_deref().unwrap_or_default();
         let reference = grants::Reference {
@@ -101,7 +100,7 @@ impl PullSecrets {
             return None;
         }
         Some(format!(
-            "{FIELD}: Secret {key} is in another namespace: create a ReferenceGrant in namespace {} from group {} kind \
+            "Secret {key} is in another namespace: create a ReferenceGrant in namespace {} from group {} kind \
              KongPluginInstallation namespace {own} to group \"\" kind Secret name {}",
             key.namespace,
             keys::GATEWAY_OPERATOR_GROUP,
@@ -125,18 +124,16 @@ pub(crate) fn read(key: &Key, secret: &Secret, reference: &Reference) -> Result<
         "kubernetes.io/dockercfg" => (DockerConfig::Legacy, ".dockercfg"),
         other => {
             return Err(format!(
-                "{FIELD}: Secret {key} has type {other}, which holds no credentials of a registry: make it with `kubectl create secret \
+                "Secret {key} has type {other}, which holds no credentials of a registry: make it with `kubectl create secret \
                  docker-registry`"
             ));
         }
     };
     let Some(bytes) = secret.data.as_ref().and_then(|data| data.get(entry)) else {
-        return Err(format!("{FIELD}: Secret {key} of type {type_} has no key {entry}: put the docker config there"));
+        return Err(format!("Secret {key} of type {type_} has no key {entry}: put the docker config there"));
     };
     docker_config(kind, &bytes.0, reference).map_err(|error| {
-        format!(
-            "{FIELD}: Secret {key}: {error}; nothing is fetched without credentials while a Secret is named: mend it, or remove {FIELD}"
-        )
+        format!("Secret {key}: {error}; nothing is fetched without credentials while a Secret is named: mend it, or name none")
     })
 }
 
@@ -170,7 +167,8 @@ mod tests {
         ];
         for (secret, expected) in faults {
             let text = told(&secret);
-            assert!(text.contains(expected) && text.contains("Secret n/s") && !text.contains("pssst"), "{text}");
+            // The field is named where this is shown, not a second time here.
+            assert!(text.contains(expected) && text.starts_with("Secret n/s") && !text.contains("pssst"), "{text}");
         }
         assert!(told(&secret(json, ".dockerconfigjson", other)).contains("nothing is fetched without credentials"));
     }

@@ -2,6 +2,7 @@
 
 mod borders;
 mod conflicts;
+mod full;
 mod held;
 mod images;
 mod install;
@@ -31,6 +32,7 @@ use super::{
 pub(crate) fn tests() -> Vec<Trial> {
     [
         install::tests(),
+        full::tests(),
         images::tests(),
         upgrade::tests(),
         held::tests(),

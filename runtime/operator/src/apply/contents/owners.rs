@@ -50,7 +50,12 @@ impl Writer {
                 Err(error) => match Failed::of(&error) {
                     Failed::Conflict | Failed::Exists => {}
                     Failed::Gone => return Err(gone()),
-                    Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => {
+                    Failed::Forbidden
+                    | Failed::Leaving
+                    | Failed::Invalid
+                    | Failed::Transient(_)
+                    | Failed::Certificate
+                    | Failed::Content => {
                         return Err(failed(request, name, &error));
                     }
                 },
@@ -87,7 +92,9 @@ impl Writer {
                     return Ok(());
                 }
                 Err(Failed::Conflict | Failed::Exists) => {}
-                Err(Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content) => {
+                Err(
+                    Failed::Forbidden | Failed::Leaving | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content,
+                ) => {
                     return written.map_err(|error| failure(&error));
                 }
             }

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use weir_core::{hash, plugin_installation::content::Content};
+use weir_core::plugin_installation::content::{Content, fingerprint};
 
-/// Whether a set holds this content. As [`weir_core::plugin_installation::content::pack`] computes the hash.
+/// Whether a set holds this content.
 pub(super) fn holds(content: &Content, set: &[&ConfigMap]) -> bool {
-    let mut digests = Vec::new();
+    let mut found = Vec::new();
     for plugin in &content.plugins {
         for file in &plugin.files {
             let Some(bytes) = set.get(file.map).and_then(|map| bytes(map, &file.key)) else { return false };
-            digests.push((plugin.name.as_str(), file.path.as_str(), hash::digest(bytes)));
+            found.push((plugin.name.as_str(), file.path.as_str(), bytes));
         }
     }
-    content.maps == set.len() && hash::digest_json(&(digests, set.len())).strip_prefix("sha256:") == Some(content.hash.as_str())
+    content.maps == set.len() && fingerprint(found, set.len()) == content.hash
 }
 
 fn bytes<'a>(map: &'a ConfigMap, key: &str) -> Option<&'a [u8]> {

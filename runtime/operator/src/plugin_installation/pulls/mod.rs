@@ -1,36 +1,41 @@
 //! Requests to registries, in the background: a pass never waits for one. What an installation asked for is kept until it asks for
-//! something else; who asks the same at the same time shares a request, and an artifact is fetched once for all who may read it.
+//! something else; who asks the same at the same time shares a request, and an artifact is fetched once for all who may read it. Registries and
+//! namespaces have their share of the few requests that are made at once.
 
+mod demand;
 pub mod registry;
 mod shelf;
 mod table;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::{
     collections::BTreeSet,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use futures::FutureExt;
 use tokio::{
-    sync::{
-        mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
-        watch,
-    },
+    sync::{Notify, watch},
     task::JoinSet,
     time::Instant,
 };
 use weir_core::plugin_installation::snapshot::Fetch;
 use weir_host::oci::{Credentials, Reference};
 
-pub use self::table::Question;
+pub use self::demand::Question;
 use self::{
+    demand::Failure,
     registry::{Problem, Registry},
     shelf::MOST_BYTES,
-    table::{Failure, Good, Job, JobKind, Table, Told},
+    table::{Begun, Good, Job, JobKind, Table, Told},
+    turns::Turns,
 };
 use crate::{
     cache::Key,
@@ -40,6 +45,8 @@ use crate::{
 
 /// Requests at once: each may have some 20 MiB in memory, and one of a registry that hangs waits for its time limit.
 const AT_ONCE: usize = 8;
+/// Of one registry, so that others get theirs while it hangs.
+const AT_ONCE_OF_HOST: usize = 4;
 
 /// What a pass is told.
 #[derive(Debug)]
@@ -55,16 +62,18 @@ pub struct Pulls {
     registry: Arc<dyn Registry>,
     metrics: Arc<Metrics>,
     table: Mutex<Table>,
-    sender: UnboundedSender<Job>,
-    receiver: Mutex<Option<UnboundedReceiver<Job>>>,
+    /// Somebody asked for something.
+    asked: Notify,
+    /// Somebody makes the requests.
+    works: AtomicBool,
 }
 
 impl Pulls {
     /// Nothing is asked yet.
     #[must_use]
     pub fn new(registry: Arc<dyn Registry>, metrics: Arc<Metrics>) -> Self {
-        let (sender, receiver) = unbounded_channel();
-        Self { registry, metrics, table: Mutex::new(Table::new(MOST_BYTES)), sender, receiver: Mutex::new(Some(receiver)) }
+        let table = Mutex::new(Table::new(MOST_BYTES, Turns::new(AT_ONCE, AT_ONCE_OF_HOST)));
+        Self { registry, metrics, table, asked: Notify::new(), works: AtomicBool::new(false) }
     }
 
     /// Nothing panics under the lock besides an allocation.
@@ -90,6 +99,7 @@ impl Pulls {
         match self.ask(key, JobKind::Resolve, reference) {
             Told::Digest(digest) => Ok(digest),
             Told::Failed(failure) => Err(failed(failure)),
+            Told::Queued => Err(Step { fetch: Fetch::Queued, after: None }),
             Told::Artifact { .. } | Told::Pending => Err(Step { fetch: Fetch::Pending, after: None }),
         }
     }
@@ -104,6 +114,7 @@ impl Pulls {
                 Step { fetch: Fetch::Fetched(artifact), after: None }
             }
             Told::Failed(failure) => failed(failure),
+            Told::Queued => Step { fetch: Fetch::Queued, after: None },
             Told::Digest(_) | Told::Pending => Step { fetch: Fetch::Pending, after: None },
         }
     }
@@ -114,19 +125,20 @@ impl Pulls {
     }
 
     fn ask(&self, key: &Key, kind: JobKind, reference: &Reference) -> Told {
-        let (told, job) = self.table().ask(key, kind, reference, Instant::now());
-        // The receiver lives as long as passes do.
-        job.into_iter().for_each(|job| drop(self.sender.send(job)));
+        let told = self.table().ask(key, kind, reference, Instant::now());
+        self.asked.notify_one();
         told
     }
 
     /// Makes the requests until `stop` says so; what is on its way then is dropped. `ended` is told of each installation whose request
     /// ended. Only the first call does anything.
     pub async fn work(&self, mut stop: watch::Receiver<bool>, ended: impl Fn(Key)) {
-        let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut receiver) = receiver else { return };
+        if self.works.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let mut tasks: JoinSet<(Job, Result<Good, Problem>)> = JoinSet::new();
         loop {
+            self.start(&mut tasks, &ended);
             let woken = tokio::select! {
                 _ = stop.wait_for(|stop| *stop) => return,
                 Some(done) = tasks.join_next(), if !tasks.is_empty() => match done {
@@ -134,18 +146,22 @@ impl Pulls {
                     // Cut off with its runtime.
                     Err(_) => BTreeSet::new(),
                 },
-                job = receiver.recv(), if tasks.len() < AT_ONCE => {
-                    let Some(job) = job else { return };
-                    match self.table().start(&job) {
-                        Ok(credentials) => {
-                            tasks.spawn(run(Arc::clone(&self.registry), Arc::clone(&self.metrics), job, credentials));
-                            BTreeSet::new()
-                        }
-                        Err(waiting) => waiting,
-                    }
-                }
+                () = self.asked.notified() => BTreeSet::new(),
             };
             woken.into_iter().for_each(&ended);
+        }
+    }
+
+    /// Makes every request whose turn has come.
+    fn start(&self, tasks: &mut JoinSet<(Job, Result<Good, Problem>)>, ended: &impl Fn(Key)) {
+        loop {
+            let Some(Begun { job, credentials }) = self.table().begun() else { return };
+            match credentials {
+                Ok(credentials) => {
+                    tasks.spawn(run(Arc::clone(&self.registry), Arc::clone(&self.metrics), job, credentials));
+                }
+                Err(waiting) => waiting.into_iter().for_each(ended),
+            }
         }
     }
 

@@ -20,7 +20,7 @@ pub trait Registry: Send + Sync + 'static {
 /// Why a registry was of no use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What happened and what to do; names the image.
+    /// What happened and what to do, or that nobody has to do anything; names the image.
     pub message: String,
     /// Whether it may pass by itself.
     pub transient: bool,
@@ -53,7 +53,10 @@ impl Registry for Puller {
 
 fn problem(reference: &Reference, error: &Error) -> Problem {
     let (text, name) = (error.to_string(), reference.to_string());
-    let message = if text.contains(&name) { text } else { format!("image {name}: {text}") };
+    let mut message = if text.contains(&name) { text } else { format!("image {name}: {text}") };
+    if error.transient() {
+        message.push_str("; it is tried again by itself");
+    }
     Problem { message, transient: error.transient(), retry_after: error.retry_after(), outcome: outcome(error) }
 }
 
@@ -85,5 +88,32 @@ pub fn outcome(error: &Error) -> PullOutcome {
         | Error::Mirror { .. }
         | Error::MirrorCredentials { .. }
         | Error::Decoder { .. } => PullOutcome::Refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(status: u16) -> Error {
+        let retry_after = (status == 429).then_some(Duration::from_secs(40));
+        Error::Status { at: "r.example.com".into(), status, what: "a manifest".into(), said: String::new(), retry_after }
+    }
+
+    #[test]
+    fn what_passes_by_itself_says_so_and_nothing_else_does() {
+        let reference = Reference::parse("r.example.com/a:1").unwrap();
+        let text = |error: &Error| problem(&reference, error).message;
+        let network = Error::Network { at: "r.example.com".into(), problem: "connection refused".into() };
+        let timeout = Error::Timeout { what: "an answer".into(), limit: Duration::from_secs(1) };
+        for error in [status(503), status(429), status(500), network, timeout] {
+            let text = text(&error);
+            assert!(text.ends_with("; it is tried again by itself") && text.contains("r.example.com/a:1"), "{text}");
+        }
+        let wrong = Error::NotFound { what: reference.to_string(), said: String::new() };
+        for error in [status(418), wrong] {
+            assert!(!text(&error).contains("by itself"), "{}", text(&error));
+        }
+        assert_eq!(problem(&reference, &status(429)).retry_after, Some(Duration::from_secs(40)));
     }
 }

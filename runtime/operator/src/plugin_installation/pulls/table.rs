@@ -1,9 +1,8 @@
 //! Who waits for what, what runs, and what is known. No registry is asked here, and nothing waits.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
-    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -11,33 +10,12 @@ use weir_core::plugin_installation::snapshot::Artifact;
 use weir_host::oci::{Credentials, Reference};
 
 use super::{
+    demand::{Demand, Failure, Question},
     registry::Problem,
     shelf::{Place, Shelf},
+    turns::{Rank, Turns},
 };
 use crate::{cache::Key, plugin_installation::Anew};
-
-/// First and longest wait after a failure that may pass by itself; in between it doubles.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// No registry is asked again sooner, whatever the dice say.
-const SHORTEST_WAIT: Duration = Duration::from_millis(250);
-/// What needs somebody is tried again so often: he may mend the registry, of which no watch tells.
-const PERMANENT_WAIT: Duration = Duration::from_secs(600);
-/// The longest wait that a registry may ask for.
-const MOST_PATIENCE: Duration = Duration::from_secs(3_600);
-/// Where a tag leads to is known for so long, while an installation makes up its mind.
-const RESOLVED_FOR: Duration = Duration::from_secs(600);
-
-/// What an installation wants to know. When any of it changes, what failed before does not count. Has no Debug.
-#[derive(Clone, PartialEq)]
-pub struct Question {
-    /// `spec.image`.
-    pub reference: Reference,
-    /// What the registry is shown.
-    pub credentials: Credentials,
-    /// Version of the pull Secret.
-    pub version: String,
-}
 
 /// One request to a registry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -69,40 +47,39 @@ pub(super) enum Told {
         cached: bool,
     },
     Pending,
+    /// It is not its turn yet.
+    Queued,
     Failed(Failure),
 }
 
-/// A failure that stands.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Failure {
-    pub(super) message: String,
-    pub(super) transient: bool,
-    /// Digest of the manifest it is about.
-    pub(super) digest: Option<String>,
-    /// When it is tried again.
-    pub(super) again: Instant,
-    times: u32,
+/// A request whose turn has come.
+pub(super) struct Begun {
+    pub(super) job: Job,
+    /// What to show. Otherwise those who joined it: the one who asked for it does not wait any more, so they have to ask themselves.
+    pub(super) credentials: Result<Credentials, BTreeSet<Key>>,
 }
 
-struct Demand {
-    question: Question,
-    identity: String,
-    resolved: HashMap<Reference, (String, Instant)>,
-    failed: Option<Failure>,
-    /// It has waited for a pull.
-    pulled: bool,
+#[derive(Default)]
+struct Request {
+    /// Who waits for it.
+    waiting: BTreeSet<Key>,
+    /// Its turn has come.
+    begun: bool,
 }
 
 pub(super) struct Table {
     demands: HashMap<Key, Demand>,
-    /// Requests on their way, and who waits for them.
-    running: HashMap<Job, BTreeSet<Key>>,
+    /// Requests on their way, and those that wait for their turn.
+    requests: HashMap<Job, Request>,
+    turns: Turns<Job>,
+    /// Requests whose turn has come, and that nobody has made yet.
+    ready: VecDeque<Job>,
     pub(super) shelf: Shelf,
 }
 
 impl Table {
-    pub(super) fn new(most_bytes: usize) -> Self {
-        Self { demands: HashMap::new(), running: HashMap::new(), shelf: Shelf::new(most_bytes) }
+    pub(super) fn new(most_bytes: usize, turns: Turns<Job>) -> Self {
+        Self { demands: HashMap::new(), requests: HashMap::new(), turns, ready: VecDeque::new(), shelf: Shelf::new(most_bytes) }
     }
 
     /// An installation has a question.
@@ -111,20 +88,24 @@ impl Table {
             Some(demand) if demand.question == question => demand.again(anew, now),
             Some(_) | None => {
                 self.forget(key);
-                let identity = question.credentials.identity();
-                let demand = Demand { question, identity, resolved: HashMap::new(), failed: None, pulled: false };
-                self.demands.insert(key.clone(), demand);
+                self.demands.insert(key.clone(), Demand::new(question));
             }
         }
     }
 
     /// It wants nothing any more.
     pub(super) fn forget(&mut self, key: &Key) {
-        if self.demands.remove(key).is_some() {
-            self.running.values_mut().for_each(|waiting| {
-                waiting.remove(key);
-            });
+        if self.demands.remove(key).is_none() {
+            return;
         }
+        let turns = &mut self.turns;
+        self.requests.retain(|job, request| {
+            let wanted = !request.waiting.remove(key) || request.begun || !request.waiting.is_empty();
+            if !wanted {
+                turns.leave(job.reference.registry(), job);
+            }
+            wanted
+        });
     }
 
     /// What an installation asked for is there: whatever failed on the way is over.
@@ -134,69 +115,97 @@ impl Table {
         }
     }
 
-    /// The answer to one request of an installation, and the request itself where nobody has made it yet.
-    pub(super) fn ask(&mut self, key: &Key, kind: JobKind, reference: &Reference, now: Instant) -> (Told, Option<Job>) {
-        let Some(demand) = self.demands.get_mut(key) else { return (Told::Pending, None) };
+    /// The answer to one request of an installation, which is made as soon as it is its turn.
+    pub(super) fn ask(&mut self, key: &Key, kind: JobKind, reference: &Reference, now: Instant) -> Told {
+        let Some(demand) = self.demands.get_mut(key) else { return Told::Pending };
         if let Some(failure) = demand.failed.as_ref().filter(|failure| now < failure.again) {
-            return (Told::Failed(failure.clone()), None);
+            return Told::Failed(failure.clone());
         }
         match kind {
             JobKind::Resolve => {
-                let fresh = demand.resolved.get(reference).filter(|(_, at)| now.saturating_duration_since(*at) < RESOLVED_FOR);
-                if let Some((digest, _)) = fresh {
-                    return (Told::Digest(digest.clone()), None);
+                if let Some(digest) = demand.digest(reference, now) {
+                    return Told::Digest(digest.to_owned());
                 }
             }
             JobKind::Pull => {
                 if let Some(artifact) = self.shelf.get(&Place::of(reference)) {
                     let cached = !std::mem::replace(&mut demand.pulled, true);
                     demand.failed = None;
-                    return (Told::Artifact { artifact, cached }, None);
+                    return Told::Artifact { artifact, cached };
                 }
                 demand.pulled = true;
             }
         }
         // A failure that is being tried again still stands: otherwise a status would go to and fro.
-        let told = demand.failed.clone().map_or(Told::Pending, Told::Failed);
+        let failed = demand.failed.clone();
         let job = Job { kind, reference: reference.clone(), identity: demand.identity.clone() };
-        if let Some(running) = self.running_like(&job) {
-            self.running.entry(running).or_default().insert(key.clone());
-            return (told, None);
-        }
-        self.running.insert(job.clone(), BTreeSet::from([key.clone()]));
-        (told, Some(job))
+        let begun = self.join(key, job);
+        failed.map_or(if begun { Told::Pending } else { Told::Queued }, Told::Failed)
     }
 
-    /// A request on its way whose result is as good: for a pull, whoever asked.
-    fn running_like(&self, job: &Job) -> Option<Job> {
+    /// An installation waits for a request, or for another one that is as good. Tells whether it has begun.
+    fn join(&mut self, key: &Key, job: Job) -> bool {
+        let job = self.same(&job).unwrap_or(job);
+        let request = self.requests.entry(job.clone()).or_default();
+        // On behalf of each namespace once: what one of them has far behind may be the first of another.
+        let known = request.waiting.iter().any(|other| other.namespace == key.namespace);
+        request.waiting.insert(key.clone());
+        if !request.begun && !known {
+            let rank = match job.kind {
+                JobKind::Pull => Rank::Ends,
+                JobKind::Resolve => Rank::Begins,
+            };
+            self.turns.wait(&key.namespace, job.reference.registry(), rank, job.clone());
+            self.advance();
+        }
+        self.requests.get(&job).is_some_and(|request| request.begun)
+    }
+
+    /// A request that is there already and whose result is as good: for a pull, whoever asked.
+    fn same(&self, job: &Job) -> Option<Job> {
         match job.kind {
-            JobKind::Resolve => self.running.contains_key(job).then(|| job.clone()),
+            JobKind::Resolve => self.requests.contains_key(job).then(|| job.clone()),
             JobKind::Pull => {
                 let place = Place::of(&job.reference);
-                self.running.keys().find(|other| other.kind == JobKind::Pull && Place::of(&other.reference) == place).cloned()
+                self.requests.keys().find(|other| other.kind == JobKind::Pull && Place::of(&other.reference) == place).cloned()
             }
         }
     }
 
-    /// What to show for a request whose turn has come.
-    ///
-    /// # Errors
-    /// Those who joined it, when the one who asked for it does not wait any more: they have to ask themselves.
-    pub(super) fn start(&mut self, job: &Job) -> Result<Credentials, BTreeSet<Key>> {
-        let waiting = self.running.get(job).cloned().unwrap_or_default();
+    /// Gives free places to those whose turn it is.
+    fn advance(&mut self) {
+        while let Some(job) = self.turns.take() {
+            self.requests.entry(job.clone()).or_default().begun = true;
+            self.ready.push_back(job);
+        }
+    }
+
+    /// The next request to make. Whoever is told of one tells when it ended.
+    pub(super) fn begun(&mut self) -> Option<Begun> {
+        let job = self.ready.pop_front()?;
+        let waiting = self.requests.get(&job).map(|request| request.waiting.clone()).unwrap_or_default();
         let mut demands = waiting.iter().filter_map(|key| self.demands.get(key));
-        match demands.find(|demand| demand.identity == job.identity) {
+        let credentials = match demands.find(|demand| demand.identity == job.identity) {
             Some(demand) => Ok(demand.question.credentials.clone()),
             None => {
-                self.running.remove(job);
+                self.over(&job);
                 Err(waiting)
             }
-        }
+        };
+        Some(Begun { job, credentials })
+    }
+
+    /// A request is over. Tells who has waited.
+    fn over(&mut self, job: &Job) -> BTreeSet<Key> {
+        let request = self.requests.remove(job).unwrap_or_default();
+        self.turns.ended(job.reference.registry());
+        self.advance();
+        request.waiting
     }
 
     /// A request ended. Tells who has waited.
     pub(super) fn ended(&mut self, job: &Job, result: Result<Good, Problem>, now: Instant) -> BTreeSet<Key> {
-        let waited = self.running.remove(job).unwrap_or_default();
+        let waited = self.over(job);
         if let Ok(Good::Artifact(artifact)) = &result {
             self.shelf.put(Place::of(&job.reference), Arc::clone(artifact));
         }
@@ -212,53 +221,4 @@ impl Table {
         }
         waited
     }
-}
-
-impl Demand {
-    /// What failed is tried again now. It stands until something else is known: a status must not go to and fro.
-    fn again(&mut self, anew: Anew, now: Instant) {
-        match anew {
-            Anew::No => return,
-            // What may pass by itself is waited for as before: a registry in trouble is not asked more often.
-            Anew::Due => self.failed.iter_mut().filter(|failed| !failed.transient).for_each(|failed| failed.again = now),
-            Anew::Asked => self.failed.iter_mut().for_each(|failed| {
-                failed.again = now;
-                failed.times = 0;
-            }),
-        }
-        self.resolved.clear();
-    }
-
-    fn resolve(&mut self, reference: &Reference, digest: &str, now: Instant) {
-        // What failed of another version is of no interest any more.
-        if self.failed.as_ref().and_then(|failed| failed.digest.as_deref()).is_some_and(|failed| failed != digest) {
-            self.failed = None;
-        }
-        self.resolved.insert(reference.clone(), (digest.to_owned(), now));
-    }
-
-    fn fail(&mut self, problem: &Problem, digest: Option<&str>, now: Instant) {
-        let times = self.failed.as_ref().map_or(0, |failure| failure.times);
-        let wait = if problem.transient {
-            random(FIRST_WAIT.saturating_mul(1_u32.checked_shl(times.min(16)).unwrap_or(u32::MAX)).min(LONGEST_WAIT)).max(SHORTEST_WAIT)
-        } else {
-            PERMANENT_WAIT + random(PERMANENT_WAIT / 10)
-        };
-        let wait = problem.retry_after.map_or(wait, |asked| asked.min(MOST_PATIENCE).max(wait));
-        self.resolved.clear();
-        self.failed = Some(Failure {
-            message: problem.message.clone(),
-            transient: problem.transient,
-            digest: digest.map(String::from),
-            again: now + wait,
-            times: times.saturating_add(1),
-        });
-    }
-}
-
-/// A part of `full`, another one each time: those who fail together do not come back together.
-fn random(full: Duration) -> Duration {
-    // Seeded by the operating system.
-    let dice = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), full);
-    full.saturating_mul(u32::try_from(dice % 1_001).unwrap_or(1_000)) / 1_000
 }

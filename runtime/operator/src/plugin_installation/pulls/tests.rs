@@ -7,7 +7,7 @@ use weir_host::layer::Counters;
 
 use super::*;
 
-/// A registry that counts, and answers when it is allowed to.
+/// A registry that counts, and answers when it is allowed to; the one at `hangs.example.com` never does.
 struct Fake {
     resolves: AtomicUsize,
     pulls: AtomicUsize,
@@ -19,8 +19,11 @@ struct Fake {
 }
 
 impl Fake {
-    async fn turn(&self) -> Result<(), Problem> {
+    async fn turn(&self, reference: &Reference) -> Result<(), Problem> {
         self.most.fetch_max(self.running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        if reference.registry() == "hangs.example.com" {
+            std::future::pending::<()>().await;
+        }
         self.gate.acquire().await.unwrap().forget();
         self.running.fetch_sub(1, Ordering::SeqCst);
         self.problems.lock().unwrap().pop().map_or(Ok(()), Err)
@@ -31,7 +34,7 @@ impl Registry for Fake {
     fn resolve<'a>(&'a self, reference: &'a Reference, _: &'a Credentials) -> BoxFuture<'a, Result<String, Problem>> {
         async move {
             self.resolves.fetch_add(1, Ordering::SeqCst);
-            self.turn().await?;
+            self.turn(reference).await?;
             let tag = weir_core::hash::digest(reference.tag().unwrap_or_default().as_bytes());
             Ok(reference.digest().map_or(tag, String::from))
         }
@@ -41,7 +44,7 @@ impl Registry for Fake {
     fn pull<'a>(&'a self, reference: &'a Reference, _: &'a Credentials) -> BoxFuture<'a, Result<Artifact, Problem>> {
         async move {
             self.pulls.fetch_add(1, Ordering::SeqCst);
-            self.turn().await?;
+            self.turn(reference).await?;
             let digest = reference.digest().unwrap_or_default().to_owned();
             Ok(Artifact { digest, files: BTreeMap::from([("a".to_owned(), b"b".to_vec())]), ..Artifact::default() })
         }
@@ -119,7 +122,7 @@ fn problem(transient: bool, retry_after: Option<u64>) -> Problem {
 async fn one_artifact_is_fetched_once_however_many_want_it() {
     let bench = bench(1_000);
     for n in 0..50 {
-        assert_eq!(look(&bench, &key(n), "r.example.com/a:1", Anew::No).fetch, Fetch::Pending);
+        assert_eq!(look(&bench, &key(n), "r.example.com/a:1", Anew::No).fetch, Fetch::Pending, "it is on its way for all of them");
     }
     for n in 0..50 {
         until_fetched(&bench, &key(n), "r.example.com/a:1").await;
@@ -140,7 +143,8 @@ async fn no_more_than_a_few_run_at_once_and_what_nobody_wants_is_not_asked() {
     let bench = bench(0);
     let most = super::AT_ONCE;
     for n in 0..most + 6 {
-        look(&bench, &key(n), &format!("r.example.com/a:{n}"), Anew::No);
+        let step = look(&bench, &key(n), &format!("r{n}.example.com/a:1"), Anew::No);
+        assert_eq!(step.fetch, if n < most { Fetch::Pending } else { Fetch::Queued });
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(bench.fake.most.load(Ordering::SeqCst), super::AT_ONCE);
@@ -148,6 +152,37 @@ async fn no_more_than_a_few_run_at_once_and_what_nobody_wants_is_not_asked() {
     bench.fake.gate.add_permits(100);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(bench.fake.resolves.load(Ordering::SeqCst), super::AT_ONCE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registry_that_hangs_and_a_namespace_with_hundreds_starve_nobody() {
+    let bench = bench(1_000);
+    for n in 0..50 {
+        look(&bench, &key(n), &format!("hangs.example.com/a:{n}"), Anew::No);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bench.fake.resolves.load(Ordering::SeqCst), super::AT_ONCE_OF_HOST);
+    // Another registry, of the very same namespace too.
+    until_fetched(&bench, &key(60), "r.example.com/a:1").await;
+    until_fetched(&bench, &Key::new("other", "i"), "r.example.com/b:1").await;
+    let waiting = look(&bench, &key(49), "hangs.example.com/a:49", Anew::No);
+    assert_eq!((waiting.fetch, waiting.after), (Fetch::Queued, None), "it says that it waits, and is woken when it ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_waits_for_one_turn_of_another() {
+    let bench = bench(0);
+    for n in 0..99 {
+        look(&bench, &key(n), &format!("r.example.com/a:{n}"), Anew::No);
+    }
+    let other = Key::new("other", "i");
+    // The same as one that stands far behind in the line of the first namespace.
+    assert_eq!(look(&bench, &other, "r.example.com/a:80", Anew::No).fetch, Fetch::Queued);
+    bench.fake.gate.add_permits(2);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(bench.fake.resolves.load(Ordering::SeqCst), super::AT_ONCE_OF_HOST + 2);
+    assert_eq!(look(&bench, &other, "r.example.com/a:80", Anew::No).fetch, Fetch::Pending, "it is on its way after one of the others");
+    assert_eq!(look(&bench, &key(79), "r.example.com/a:79", Anew::No).fetch, Fetch::Queued);
 }
 
 #[tokio::test(start_paused = true)]
