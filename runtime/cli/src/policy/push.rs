@@ -8,7 +8,6 @@ use weir_host::oci::{Package, PackageError, Reference, Upload};
 
 use super::{Common, files, report::Output, target};
 use crate::{
-    args::pair,
     exit::{Exit, Failure},
     registry,
 };
@@ -34,7 +33,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Layout::Cncf)]
     layout: Layout,
     /// Annotation of the manifest. Repeatable.
-    #[arg(long = "annotation", value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long = "annotation", value_name = "NAME=VALUE", value_parser = annotation)]
     annotations: Vec<(String, String)>,
     /// When it was made, in seconds since 1970 or as RFC 3339; the time of the push would give every push another digest.
     #[arg(long, env = "SOURCE_DATE_EPOCH", value_name = "TIME", default_value = "0", value_parser = created)]
@@ -115,9 +114,19 @@ fn created(text: &str) -> Result<jiff::Timestamp, String> {
     }
 }
 
+fn annotation(text: &str) -> Result<(String, String), String> {
+    text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "write NAME=VALUE".into())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::created;
+    use super::{annotation, created};
+
+    #[test]
+    fn an_annotation_is_a_name_and_a_value() {
+        assert_eq!(annotation("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert_eq!(annotation("a"), Err("write NAME=VALUE".into()));
+    }
 
     #[test]
     fn times_are_seconds_or_dates() {
