@@ -102,20 +102,25 @@ impl Running {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let log = cluster.run_dir.join(format!("operator-{}.log", NUMBER.fetch_add(1, Ordering::Relaxed)));
         let (metrics, probes) = (free_port().unwrap(), free_port().unwrap());
-        let cache = cluster.run_dir.join("cache");
+        let cache = more.iter().position(|arg| *arg == "--cache-dir").map_or_else(
+            || vec!["--cache-dir".to_owned(), cluster.run_dir.join("cache").display().to_string()],
+            // Its own one is among the others.
+            |_| Vec::new(),
+        );
         let mut args: Vec<String> = [
             ("--namespace", installation.namespace.clone()),
             ("--metrics-bind-address", format!("127.0.0.1:{metrics}")),
             ("--health-probe-bind-address", format!("127.0.0.1:{probes}")),
             ("--log-format", "json".into()),
-            ("--cache-dir", cache.display().to_string()),
         ]
         .into_iter()
         .flat_map(|(flag, value)| [flag.to_owned(), value])
         .collect();
+        args.extend(cache);
         args.extend(more.iter().map(|arg| (*arg).to_owned()));
         let options = OperatorOptions {
-            weir: std::env::current_exe().unwrap(),
+            // An optimised one, where somebody wants its figures.
+            weir: std::env::var_os("WEIR_IT_OPERATOR").map_or_else(|| std::env::current_exe().unwrap(), PathBuf::from),
             kubeconfig: cluster.kubeconfig_of(&installation.user_name(account)),
             args,
             env: vec![(AS_WEIR.into(), "1".into())],

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 56] = [
+pub(crate) const LABS: [&str; 61] = [
     "broken-ending",
     "broken-leaving",
     "broken-useless",
@@ -59,6 +59,11 @@ pub(crate) const LABS: [&str; 56] = [
     "plugins-ownerless",
     "plugins-records",
     "plugins-many",
+    "policies-lies",
+    "policies-secrets",
+    "policies-authorities",
+    "policies-spoilt",
+    "policies-full",
     "policies-swap",
     "policies-tags",
     "policies-refused",

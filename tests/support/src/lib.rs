@@ -5,6 +5,7 @@
 //! Errors are `anyhow`: whoever uses this crate is a test or a task, and shows them to a person.
 
 pub mod binaries;
+pub mod liar;
 pub mod lua_proxy;
 pub mod registry;
 

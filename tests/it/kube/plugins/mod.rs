@@ -123,7 +123,7 @@ fn message(object: &Value, type_: &str) -> String {
 }
 
 /// The Deployment of a DataPlane.
-async fn deployment(ns: &Ns, gateway: &str) -> Value {
+pub(crate) async fn deployment(ns: &Ns, gateway: &str) -> Value {
     ns.get(DEPLOYMENT, &format!("dataplane-{gateway}")).await.unwrap()
 }
 

@@ -63,6 +63,11 @@ impl Shop {
         Self::start(lab, &RegistryOptions { credentials, ..RegistryOptions::default() })
     }
 
+    /// One with TLS, whose authority nobody trusts.
+    pub(crate) fn encrypted(lab: &Lab) -> Option<Self> {
+        Self::start(lab, &RegistryOptions { tls: true, ..RegistryOptions::default() })
+    }
+
     fn start(lab: &Lab, options: &RegistryOptions) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if let Some(reason) = Registry::missing() {

@@ -1,6 +1,7 @@
 //! ReconcilePolicies: components out of a real registry answer for real objects, are swapped, refused and taken out again.
 
 mod breaker;
+mod faults;
 mod hostile;
 mod lifecycle;
 mod load;
@@ -28,6 +29,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         lifecycle::tests(),
         restart::tests(),
         breaker::tests(),
+        faults::tests(),
         selection::tests(),
         load::tests(),
         hostile::tests(),

@@ -97,7 +97,14 @@ mod tests {
 
     fn status(status: u16) -> Error {
         let retry_after = (status == 429).then_some(Duration::from_secs(40));
-        Error::Status { at: "r.example.com".into(), status, what: "a manifest".into(), code: String::new(), said: String::new(), retry_after }
+        Error::Status {
+            at: "r.example.com".into(),
+            status,
+            what: "a manifest".into(),
+            code: String::new(),
+            said: String::new(),
+            retry_after,
+        }
     }
 
     #[test]
