@@ -20,7 +20,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         shared("extension without users goes at once", unused),
         shared("extension a new certificate rolls the pods once", certificate),
         shared("extension of a held gateway is named by its owner", named),
-        shared("extension a certificate is held until the one in use nears its end", held),
+        shared("extension a certificate is held until it nears its end", held),
     ]
 }
 

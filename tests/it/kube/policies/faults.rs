@@ -67,7 +67,8 @@ fn answer(path: &str, wasm: &[u8]) -> Answer {
             other.reverse();
             Answer::Good(WASM, other)
         }
-        ("short", "blobs") => Answer::Short(WASM, wasm[..wasm.len() / 2].to_vec()),
+        ("half", "blobs") => Answer::Half(WASM, wasm.to_vec()),
+        ("short", "blobs") => Answer::Good(WASM, wasm[..wasm.len() / 2].to_vec()),
         ("endless" | "huge", "blobs") => Answer::Endless,
         ("metadata", "blobs") => Answer::Redirect("http://169.254.169.254/latest/meta-data/".into()),
         (_, _) => Answer::Missing,
@@ -87,9 +88,10 @@ async fn lies(lab: Lab) {
 
     let of = |repository: &str| format!("{}/{repository}:v1", liar.host());
     system.apply(&policy("silent", &of("silent"))).await;
-    let lies: [(&str, &str, &[&str]); 5] = [
+    let lies: [(&str, &str, &[&str]); 6] = [
         ("other", "Unusable", &["instead of", "corrupts it"]),
-        ("short", "Unreachable", &["cannot be reached"]),
+        ("half", "Unreachable", &["cannot be reached"]),
+        ("short", "Unusable", &["its manifest declares", "push it again"]),
         ("endless", "Unusable", &["more than", "what its manifest declares"]),
         ("huge", "Unusable", &["more than", "the limit"]),
         ("metadata", "Unusable", &["169.254.169.254", "not dialled"]),
