@@ -37,6 +37,8 @@ pub mod types {
     pub const COMPATIBLE: &str = "Compatible";
     /// Whether a component takes its settings.
     pub const SETTINGS_VALID: &str = "SettingsValid";
+    /// True once a policy in shadow mode said something else than the policy in force; it says about what.
+    pub const SHADOW_DIFFERS: &str = "ShadowDiffers";
     /// Whether a DataPlane uses an extension, which then cannot go.
     pub const IN_USE: &str = "InUse";
 }

@@ -42,6 +42,9 @@ pub struct Record<A> {
     pub input: String,
     /// The answer.
     pub answer: A,
+    /// The policy that was chosen and failed, where `policy` answered in its place (`onFailure: Fallback`).
+    #[serde(default, rename = "fallbackFor", skip_serializing_if = "Option::is_none")]
+    pub fallback_for: Option<Identity>,
     /// HMAC-SHA256, hexadecimal; empty when not sealed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mac: String,
@@ -128,8 +131,13 @@ fn mac<A: Serialize>(key: &SealingKey, uid: &str, slot: SlotName, record: &Recor
     // HMAC takes keys of any length; the fallback only keeps this total.
     let mut mac =
         Hmac::<Sha256>::new_from_slice(&key.0).unwrap_or_else(|_| Hmac::<Sha256>::new(&hmac::digest::Key::<Hmac<Sha256>>::default()));
-    let body = serde_json::to_vec(&(uid, slot.as_str(), &record.policy, &record.input, &record.answer)).unwrap_or_default();
-    mac.update(&body);
+    let body = (uid, slot.as_str(), &record.policy, &record.input, &record.answer);
+    // A record without a stand-in is sealed as it always was.
+    let body = match &record.fallback_for {
+        None => serde_json::to_vec(&body),
+        Some(failed) => serde_json::to_vec(&(body, failed)),
+    };
+    mac.update(&body.unwrap_or_default());
     mac
 }
 
@@ -146,7 +154,7 @@ mod tests {
 
     fn record() -> Record<String> {
         let policy = Identity { source: "builtin".into(), digest: "d".into(), settings_digest: "s".into() };
-        Record { policy, input: "i".into(), answer: "a".into(), mac: String::new() }
+        Record { policy, input: "i".into(), answer: "a".into(), fallback_for: None, mac: String::new() }
     }
 
     #[test]
@@ -161,6 +169,11 @@ mod tests {
         assert_eq!(stored.get::<String>(SlotName::ConflictResolution, "uid", &key), Found::None);
         let other = Sealing::Key(SealingKey::new(vec![8; 32]));
         assert_eq!(stored.get::<String>(SlotName::KonnectEnv, "uid", &other), Found::Unverified);
+        let stands_in =
+            text.replace("\"answer\"", "\"fallbackFor\":{\"source\":\"s\",\"digest\":\"d\",\"settingsDigest\":\"s\"},\"answer\"");
+        assert_ne!(stands_in, text);
+        let stands_in = Stored::parse(Some(&stands_in));
+        assert_eq!(stands_in.get::<String>(SlotName::KonnectEnv, "uid", &key), Found::Unverified, "who failed is sealed as well");
         let edited = Stored::parse(Some(&text.replace("\"a\"", "\"b\"")));
         assert_eq!(edited.get::<String>(SlotName::KonnectEnv, "uid", &key), Found::Unverified);
         assert!(matches!(edited.get::<String>(SlotName::KonnectEnv, "uid", &Sealing::Open), Found::Record(_)));

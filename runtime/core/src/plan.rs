@@ -276,6 +276,7 @@ pub fn checked(object: &ObjectMeta) -> Option<Change> {
 
 /// Which policy decided what: one line of `weir plan`'s list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PolicyUse {
     /// Slot.
     pub slot: SlotName,
@@ -287,6 +288,9 @@ pub struct PolicyUse {
     pub digest: String,
     /// How the question ended.
     pub outcome: Outcome,
+    /// It failed, and another policy answered in its place (`onFailure: Fallback`): nothing waits for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fell_back: bool,
 }
 
 /// How asking a policy ended. Closed; the metric label.

@@ -147,6 +147,7 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
         health,
         operator_namespace: config.namespace.clone(),
         tenants: config.tenant_policies,
+        shadows: metrics.shadows.clone(),
     });
     Arc::new(Context {
         writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),

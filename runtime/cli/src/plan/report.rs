@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use weir_api::keys;
+use weir_api::{condition::reasons, keys};
 use weir_core::{
     dataplane::plugins,
     events::Event,
@@ -98,8 +98,11 @@ impl Report {
         }
         self.held.extend(plan.holds.iter().map(|h| format!("{object}: {}: {}", h.reason, h.message)));
         for used in &plan.policies {
-            self.ends(used.outcome.into());
+            // Another policy answered in its place: that is a finding and a warning, and nothing waits.
+            self.ends(if used.fell_back { Exit::Done } else { used.outcome.into() });
         }
+        let fell_back = plan.findings.iter().filter(|finding| finding.code == reasons::FELL_BACK);
+        self.warnings.extend(fell_back.map(|finding| format!("{object}: {}", finding.message)));
         self.events.extend(plan.events.into_iter().map(|what| Of { object: object.clone(), what }));
         self.findings.extend(plan.findings.into_iter().map(|what| Of { object: object.clone(), what }));
         self.policies.extend(plan.policies);
@@ -172,4 +175,59 @@ fn provided(request: &ContentRequest, planned: &Planned) -> Vec<Value> {
             copy
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_core::{
+        plan::Outcome,
+        policy::{Severity, SlotName},
+    };
+
+    use super::*;
+
+    fn used(digest: &str, outcome: Outcome, fell_back: bool) -> PolicyUse {
+        let object = "DataPlane ns/gw".into();
+        PolicyUse { slot: SlotName::KonnectEnv, object, source: "test".into(), digest: digest.into(), outcome, fell_back }
+    }
+
+    fn report(policies: Vec<PolicyUse>, findings: Vec<Finding>) -> Report {
+        let meta = ObjectMeta { namespace: Some("ns".into()), name: Some("gw".into()), ..ObjectMeta::default() };
+        let plan = Plan::<Value> {
+            changes: Vec::new(),
+            status: None,
+            status_changed: false,
+            events: Vec::new(),
+            findings,
+            policies,
+            holds: Vec::new(),
+        };
+        let mut report = Report::default();
+        report.add(&Of::data_plane(&meta), plan, &Planned::default());
+        report
+    }
+
+    #[test]
+    fn a_policy_that_failed_and_was_answered_for_is_a_warning_and_no_failure() {
+        let failing = [Outcome::Deadline, Outcome::Memory, Outcome::Trap, Outcome::Unavailable, Outcome::BadOutput, Outcome::Incompatible];
+        for outcome in failing {
+            let code = reasons::FELL_BACK.to_owned();
+            let finding = Finding { severity: Severity::Warning, code, path: String::new(), message: "a failed and b answered".into() };
+            let report = report(vec![used("a", outcome, true), used("b", Outcome::Answered, false)], vec![finding]);
+            assert_eq!(report.exit(), Exit::Done, "{outcome:?}");
+            assert_eq!(report.warnings, ["DataPlane ns/gw: a failed and b answered"]);
+            assert_eq!(report.findings.len(), 1);
+            let json: Value = serde_json::from_str(&report.json().unwrap()).unwrap();
+            let said: Vec<_> = json["policies"].as_array().unwrap().iter().map(|p| (&p["outcome"], p.get("fellBack"))).collect();
+            assert_eq!(said, [(&json!(outcome.as_str()), Some(&json!(true))), (&json!("Answered"), None)]);
+        }
+    }
+
+    #[test]
+    fn a_policy_that_failed_and_was_not_answered_for_is_a_failure() {
+        for (outcome, exit) in [(Outcome::Deadline, Exit::Exhausted), (Outcome::Trap, Exit::Trapped), (Outcome::Refused, Exit::Held)] {
+            let report = report(vec![used("a", outcome, false), used("b", Outcome::Trap, false)], Vec::new());
+            assert_eq!(report.exit(), exit.max(Exit::Trapped));
+        }
+    }
 }

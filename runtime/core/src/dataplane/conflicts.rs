@@ -22,7 +22,8 @@ pub struct Settlement {
     pub origin: Option<Origin>,
     /// The value in force.
     pub value: ClaimValue,
-    /// Whose verdict it is, where that is not the record's policy: the present one settles nothing, and the former verdict stands.
+    /// Whose verdict it is, where that is not the record's policy: the present one settles nothing and the former verdict stands, or another
+    /// one answered this question of several. Within a pass it is always there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<Identity>,
 }

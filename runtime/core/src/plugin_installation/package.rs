@@ -28,8 +28,7 @@ pub(super) async fn package(
     let policy = &policies.plugin_packaging;
     let input = question::input(installation, artifact);
     let reply = policy.ask(&input, |_| Ok(())).await;
-    let asked = reply.asked.iter().map(|(who, outcome)| installation.asked(SlotName::PluginPackaging, who, *outcome));
-    decided.policies.extend(asked);
+    decided.policies.extend(reply.uses(SlotName::PluginPackaging, &installation.object()));
     if let Some(finding) = reply.fell_back {
         decided.fell_back.push(finding.message.clone());
         decided.findings.push(finding);
@@ -51,7 +50,7 @@ pub(super) async fn package(
         let message = format!("ConfigMap {name:?}, which would hold the plugin's files, belongs to somebody else: delete it");
         return failed(reasons::NAME_TAKEN, message);
     }
-    match decisions(installation, reply.by, &content, sealing) {
+    match decisions(installation, (reply.by, reply.fallback_for), &content, sealing) {
         Ok(decisions) => Progress::Accepted { content: Box::new(content), files, decisions },
         Err(bytes) => {
             let what = format!("the record of this artifact has {bytes} bytes, at most {MAX_BYTES} can be kept");
@@ -78,11 +77,18 @@ fn waits(installation: &Validated<'_>, content: &Content) -> bool {
     }
 }
 
-fn decisions(installation: &Validated<'_>, policy: &Identity, content: &Content, sealing: &Sealing) -> Result<String, usize> {
+/// The record, in the name of who answered, and for whom where that was a stand-in.
+fn decisions(
+    installation: &Validated<'_>,
+    (policy, fallback_for): (&Identity, Option<&Identity>),
+    content: &Content,
+    sealing: &Sealing,
+) -> Result<String, usize> {
     let record = Record {
         policy: policy.clone(),
         input: question::digest(installation, &content.digest),
         answer: content.clone(),
+        fallback_for: fallback_for.cloned(),
         mac: String::new(),
     };
     let mut writer = Writer::default();

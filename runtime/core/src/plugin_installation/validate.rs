@@ -12,8 +12,7 @@ use crate::{
     annotations,
     decisions::{Found, Record, Sealing},
     image::{self, ImageVersion},
-    plan::{Outcome, PolicyUse},
-    policy::{CONTRACT_VERSION, Context, Finding, Identity, ObjectMeta, SlotName, limits},
+    policy::{CONTRACT_VERSION, Context, Finding, Identity, ObjectMeta, limits},
 };
 
 /// Annotations that are no question to a policy: kubectl's copy of the manifest, Weir's records, and words to Weir about one moment.
@@ -152,11 +151,10 @@ impl Validated<'_> {
             && self.current().is_some_and(|record| self.is_complete(&record.answer) && !self.is_other_question(record, policy))
     }
 
-    /// That a policy was asked about this object, and how that ended.
+    /// The object as reports name it.
     #[must_use]
-    pub fn asked(&self, slot: SlotName, who: &Identity, outcome: Outcome) -> PolicyUse {
-        let object = format!("KongPluginInstallation {}/{}", self.namespace, self.name);
-        PolicyUse { slot, object, source: who.source.clone(), digest: who.digest.clone(), outcome }
+    pub fn object(&self) -> String {
+        format!("KongPluginInstallation {}/{}", self.namespace, self.name)
     }
 
     /// First field of every policy's input.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use weir_api::condition::reasons;
 pub use weir_api::reconcile_policy::OnFailure;
 
-use super::{Finding, Identity, Policy, PolicyError, Severity, Slot};
-use crate::plan::Outcome;
+use super::{Finding, Identity, Policy, PolicyError, Severity, Slot, SlotName};
+use crate::plan::{Outcome, PolicyUse};
 
 /// The policy of a slot, and what holds while it fails. A refusal is an answer: `on_failure` is for all other ways to end without one.
 pub struct Chosen<S: Slot> {
@@ -47,6 +47,23 @@ pub struct Reply<'a, A> {
     pub asked: Vec<(&'a Identity, Outcome)>,
     /// That the answer is not of the policy that was chosen: nobody may miss it.
     pub fell_back: Option<Finding>,
+    /// The policy that was chosen, where another one answered in its place.
+    pub fallback_for: Option<&'a Identity>,
+}
+
+impl<A> Reply<'_, A> {
+    /// Everybody who was asked about `object` (`Kind namespace/name`), in order.
+    pub fn uses(&self, slot: SlotName, object: &str) -> Vec<PolicyUse> {
+        let asked = self.asked.iter().map(|(who, outcome)| PolicyUse {
+            slot,
+            object: object.to_owned(),
+            source: who.source.clone(),
+            digest: who.digest.clone(),
+            outcome: *outcome,
+            fell_back: self.fallback_for.is_some() && *outcome != Outcome::Answered,
+        });
+        asked.collect()
+    }
 }
 
 /// There is no accepted answer.
@@ -87,7 +104,7 @@ impl<S: Slot> Chosen<S> {
         let answer = evaluate(self.policy.as_ref(), input, usable).await;
         let mut asked = vec![(by, Outcome::of(&answer))];
         let error = match answer {
-            Ok(answer) => return Reply { by, answer: Ok(answer), asked, fell_back: None },
+            Ok(answer) => return Reply { by, answer: Ok(answer), asked, fell_back: None, fallback_for: None },
             Err(error) => error,
         };
         let fallback = match self.on_failure {
@@ -97,20 +114,20 @@ impl<S: Slot> Chosen<S> {
         let Some(fallback) = fallback else {
             let blocks = self.on_failure == OnFailure::Block && error.is_failure();
             let unanswered = Unanswered { message: error.to_string(), error, blocks };
-            return Reply { by, answer: Err(unanswered), asked, fell_back: None };
+            return Reply { by, answer: Err(unanswered), asked, fell_back: None, fallback_for: None };
         };
         let second = evaluate(fallback, input, usable).await;
         asked.push((fallback.identity(), Outcome::of(&second)));
         match second {
             Ok(answer) => {
                 let fell_back = Some(fell_back::<S>(by, &error, fallback.identity()));
-                Reply { by: fallback.identity(), answer: Ok(answer), asked, fell_back }
+                Reply { by: fallback.identity(), answer: Ok(answer), asked, fell_back, fallback_for: Some(by) }
             }
             Err(second) => {
                 let message = format!("{error}; {} was asked instead: {second}", fallback.identity().source);
                 // A refusal is an answer, whoever gives it. Two failures are known by the first.
                 let (by, error) = if second.is_failure() { (by, error) } else { (fallback.identity(), second) };
-                Reply { by, answer: Err(Unanswered { error, message, blocks: false }), asked, fell_back: None }
+                Reply { by, answer: Err(Unanswered { error, message, blocks: false }), asked, fell_back: None, fallback_for: None }
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{Context, Finding, Slot, SlotName, limits};
 
@@ -124,6 +125,16 @@ impl Slot for ConflictResolution {
 
     fn context(input: &Self::Input) -> &Context {
         &input.context
+    }
+
+    /// A resolution has the name of what it is about.
+    fn document(input: &Input, answer: &Answer) -> Value {
+        let named = |(conflict, resolution): (&Conflict, &Resolution)| {
+            let kind = serde_json::to_value(conflict.kind).unwrap_or_default();
+            let name = format!("{}/{}", kind.as_str().unwrap_or_default(), conflict.subject);
+            json!({"name": name, "verdict": resolution.verdict, "findings": resolution.findings})
+        };
+        json!({"conflicts": input.conflicts.iter().zip(&answer.resolutions).map(named).collect::<Vec<_>>()})
     }
 
     fn check(input: &Input, answer: &Answer) -> Result<(), String> {

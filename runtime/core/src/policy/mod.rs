@@ -6,6 +6,7 @@
 pub mod breaker;
 mod chosen;
 pub mod conflict_resolution;
+pub mod difference;
 mod error;
 pub mod konnect_env;
 pub mod limits;
@@ -101,6 +102,11 @@ pub trait Slot: Send + Sync + 'static {
     /// # Errors
     /// What is wrong, for a person; the caller turns it into [`PolicyError::BadOutput`].
     fn check(input: &Self::Input, answer: &Self::Answer) -> Result<(), String>;
+
+    /// An answer as a document, for comparing: what has a name in the question has it here too.
+    fn document(_: &Self::Input, answer: &Self::Answer) -> serde_json::Value {
+        serde_json::to_value(answer).unwrap_or_default()
+    }
 }
 
 /// Which policy answers: part of every memo key and every record of a decision.

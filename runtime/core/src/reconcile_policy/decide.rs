@@ -211,6 +211,8 @@ impl<'a> Pass<'a> {
             self.decided.candidate = Some(candidate(policy, found, impact));
             self.decided.standing = Standing::RolledBack(layer.to_owned());
         } else if let Some(wait) = self.wait(layer) {
+            // The look is answered with this pass, and the wait outlasts it: what failed must not stand as failed again with the next one.
+            self.forgive(layer);
             self.decided.candidate = Some(Candidate { approve: Some(wait.approve.clone()), ..candidate(policy, found, impact) });
             self.decided.standing = Standing::Waiting(wait);
         } else {

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     events::Event,
     plan::{self, Plan},
+    policy::Finding,
 };
 
 /// What a pass wants.
@@ -110,10 +111,14 @@ fn news(policy: &Validated<'_>, decided: &Decided, status: &ReconcilePolicyStatu
         };
         events.push(Event::normal(&held.reason, message, held.message.clone()));
     }
-    // They are about the spec alone.
-    if before.and_then(|status| status.observed_generation) != policy.snapshot.policy.metadata.generation {
-        events.extend(policy.findings.iter().filter_map(Event::of_finding));
+    if let Some(differs) = new(types::SHADOW_DIFFERS) {
+        events.push(Event::normal(types::SHADOW_DIFFERS, "A policy in shadow mode says something else", differs.message.clone()));
     }
+    // They are about what somebody wrote: said when it is read for the first time. An annotation has no generation.
+    let is_spec_new = before.and_then(|status| status.observed_generation) != policy.snapshot.policy.metadata.generation;
+    let ready = conditions.iter().find(|c| c.type_ == types::READY).map(|c| c.message.as_str()).unwrap_or_default();
+    let is_new = |finding: &&Finding| is_spec_new || !ready.contains(&status::warning(finding));
+    events.extend(policy.findings.iter().filter(is_new).filter_map(Event::of_finding));
     events
 }
 

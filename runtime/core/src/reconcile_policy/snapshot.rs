@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use weir_api::reconcile_policy::{Impact, ReconcilePolicy, Shadow};
 
-use crate::policy::Finding;
+use crate::policy::{Finding, difference::Difference};
 
 /// A step on the way of a candidate, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,5 +131,32 @@ pub struct Snapshot {
     /// What is asked of it.
     pub reach: Reach,
     /// How the answers of a shadow compare.
-    pub shadow: Option<Shadow>,
+    pub shadow: Option<Compared>,
+}
+
+/// How the answers of a shadow compare, as far as it was asked since it took this form.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Compared {
+    /// Numbers.
+    pub counts: Shadow,
+    /// The first of the gravest differences.
+    pub sample: Option<Sample>,
+}
+
+/// One question to which a shadow says something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample {
+    /// Whom it was about: `Kind namespace/name`.
+    pub object: String,
+    /// What differs.
+    pub difference: Difference,
+}
+
+impl Compared {
+    /// The first one stays, until there is a graver one: a status must not change with every object.
+    pub fn differs(&mut self, sample: Sample) {
+        if self.sample.as_ref().is_none_or(|there| there.difference.grade() < sample.difference.grade()) {
+            self.sample = Some(sample);
+        }
+    }
 }

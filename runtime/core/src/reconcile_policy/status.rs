@@ -1,6 +1,7 @@
 //! Status: the steps of what the spec asks for, what answers, and words that tools read as health (semantics "GitOps").
 
 mod health;
+mod shadow;
 
 use weir_api::{
     condition::{Condition, reasons, types},
@@ -15,10 +16,10 @@ use super::{
 };
 use crate::conditions::{self, Said, say};
 
-pub(super) use self::health::RETRYING;
+pub(super) use self::health::{RETRYING, warning};
 
 /// Condition types this kind says; a stale one goes.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     types::READY,
     types::RECONCILING,
     types::STALLED,
@@ -28,6 +29,7 @@ const OURS: [&str; 9] = [
     types::VERIFIED,
     types::COMPATIBLE,
     types::SETTINGS_VALID,
+    types::SHADOW_DIFFERS,
 ];
 /// Nothing answers in this process, whatever the status says.
 const NOT_RUNNING: &str = "NotRunning";
@@ -45,6 +47,7 @@ pub(super) fn build(policy: &Validated<'_>, decided: &Decided) -> ReconcilePolic
     said.push(active(policy, decided));
     said.extend(held(policy, decided));
     said.extend(steps(policy, decided));
+    said.extend(shadow::differs(policy, decided));
     let previous = object.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
     ReconcilePolicyStatus {
         observed_generation: object.metadata.generation,
@@ -55,7 +58,7 @@ pub(super) fn build(policy: &Validated<'_>, decided: &Decided) -> ReconcilePolic
         candidate: decided.candidate.clone(),
         history: (!decided.history.is_empty()).then(|| decided.history.clone()),
         objects: i32::try_from(policy.snapshot.reach.objects).ok(),
-        shadow: policy.snapshot.shadow.clone(),
+        shadow: policy.snapshot.shadow.as_ref().map(|compared| compared.counts.clone()),
     }
 }
 

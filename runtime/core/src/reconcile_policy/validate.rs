@@ -12,7 +12,7 @@ use weir_api::{
 
 use super::snapshot::{Failure, Snapshot, Step};
 use crate::{
-    hash,
+    annotations, hash,
     image::{self, ImageVersion},
     policy::{Finding, SlotName, limits, selection::Entry},
 };
@@ -107,7 +107,7 @@ pub struct Validated<'a> {
 pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     let policy = &snapshot.policy;
     let spec = &policy.spec;
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = annotations::paused(annotation(policy, keys::PAUSED)).into_iter().collect();
     let cost = words::cost(policy);
     let mut settings = spec.settings.clone().unwrap_or_else(|| json!({}));
     // Equal settings have one digest, in whatever order somebody wrote them.

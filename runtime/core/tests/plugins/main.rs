@@ -10,6 +10,7 @@
 mod blue_green;
 mod client;
 mod cluster;
+mod deciders;
 mod extension;
 mod foreign;
 mod installed;

@@ -1,7 +1,7 @@
 //! The breaker opened: the revision in force fails for too many objects.
 
 use serde_json::json;
-use weir_api::reconcile_policy::EffectiveLimits;
+use weir_api::reconcile_policy::{EffectiveLimits, Strategy};
 use weir_core::{
     events::EventType,
     reconcile_policy::{
@@ -308,4 +308,27 @@ fn it_stands_although_no_former_one_is_kept() {
     assert!(world.said("Stalled").2.contains("there is no former revision to go back to"));
     world.publish("sha256:c");
     assert_eq!((world.active().as_str(), world.history()), ("sha256:c", vec![]));
+}
+
+#[test]
+fn what_failed_and_is_looked_at_anew_waits_for_its_word_until_somebody_says_it() {
+    let mut world = World::with_all(&["sha256:a", "sha256:b"]);
+    world.trip();
+    world.edit(|spec| spec.rollout.get_or_insert_default().strategy = Some(Strategy::Manual));
+    world.publish("sha256:b");
+    assert_eq!(world.health(), "Stalled/RolledBack");
+    world.check("1");
+    world.publish("sha256:b");
+    assert_eq!(world.annotation("weir.dev/checked-at").as_deref(), Some("1"), "the look is over");
+    for _ in 0..2 {
+        assert_eq!((world.active().as_str(), world.is("Held")), ("sha256:a", pair("True", "AwaitingApproval")));
+        assert_eq!(world.history(), words(&[("sha256:b", "Removed")]), "nothing goes back to it by itself");
+        world.restart();
+        world.pass();
+    }
+    world.annotate("weir.dev/approved-digest", "sha256:b");
+    world.publish("sha256:b");
+    assert_eq!((world.active().as_str(), world.health().as_str()), ("sha256:b", "Ready/Ready"));
+    world.trip();
+    assert_eq!((world.active().as_str(), world.health().as_str()), ("sha256:a", "Stalled/RolledBack"), "and it is gone back from again");
 }

@@ -7,6 +7,8 @@ mod breaker;
 mod failing;
 mod going_back;
 mod looking;
+mod random;
 mod reading;
+mod shadow;
 mod stopped;
 mod world;

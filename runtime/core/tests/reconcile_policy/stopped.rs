@@ -132,3 +132,25 @@ fn nothing_is_held_where_a_person_would_be_asked() {
     world.fail(Step::Compatible, false, found("sha256:b"));
     assert_eq!(world.is("Held"), pair("False", "NothingHeld"));
 }
+
+#[test]
+fn a_word_of_pausing_that_nobody_knows_pauses_nothing_and_is_said_once() {
+    for (word, shown) in [("yes", "\"yes\""), ("True", "\"True\""), ("", "\"\"")] {
+        let mut world = World::with("sha256:a");
+        world.annotate(keys::PAUSED, word);
+        let plan = world.publish("sha256:b");
+        assert_eq!(world.active(), "sha256:b", "it is not paused");
+        let told: Vec<_> = plan.events.iter().filter(|event| event.reason == "InvalidPaused").collect();
+        assert_eq!(told.len(), 1, "{:?}", plan.events);
+        assert!(told[0].data.starts_with(&format!("metadata.annotations[weir.dev/paused]: {shown} pauses nothing")), "{}", told[0].data);
+        assert_eq!(plan.findings.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["InvalidPaused"]);
+        assert!(world.said("Ready").2.contains("pauses nothing: write \"true\""));
+        // However it stands, and whatever comes of it.
+        let plan = world.fail(Step::Verified, false, found("sha256:c"));
+        assert!(world.said("Ready").2.contains("pauses nothing"));
+        assert!(!events(&plan).contains(&"InvalidPaused"), "said before");
+        world.annotate(keys::PAUSED, "true");
+        world.pass();
+        assert!(!world.said("Ready").2.contains("pauses nothing"));
+    }
+}

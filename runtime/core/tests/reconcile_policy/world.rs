@@ -203,7 +203,7 @@ impl World {
         let (ready, reconciling, stalled) = (flag("Ready"), flag("Reconciling"), flag("Stalled"));
         assert_eq!(usize::from(ready) + usize::from(reconciling) + usize::from(stalled), 1, "{conditions:?}");
         assert!(conditions.iter().filter(|c| c.type_ == "Reconciling" || c.type_ == "Stalled").all(|c| c.status == "True"));
-        assert!(conditions.iter().any(|c| c.type_ == "Active") && conditions.len() <= 8);
+        assert!(conditions.iter().any(|c| c.type_ == "Active") && conditions.len() <= 9);
         assert_eq!(status.observed_generation, generation);
         assert!(conditions.iter().all(|c| c.observed_generation == generation && !c.reason.is_empty()), "{conditions:?}");
         let history = status.history.as_deref().unwrap_or_default();

@@ -3,6 +3,7 @@
 mod collect;
 mod labels;
 mod pulls;
+mod shadows;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use weir_host::layer::Counters;
 
 pub use labels::{ErrorReason, Kind, ObjectKind, Outcome, Verb};
 pub use pulls::{PullOutcome, Pulls};
+pub use shadows::{ShadowOutcome, Shadows};
 
 /// What `encode` returns, for the answer's Content-Type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -67,6 +69,8 @@ pub struct Metrics {
     leader: Gauge,
     /// Requests to registries.
     pub pulls: Pulls,
+    /// Questions to policies in shadow mode.
+    pub shadows: Shadows,
 }
 
 impl Metrics {
@@ -86,6 +90,7 @@ impl Metrics {
             events_dropped: Counter::default(),
             leader: Gauge::default(),
             pulls: Pulls::default(),
+            shadows: Shadows::default(),
         };
         metrics.start_at_zero();
         metrics.register(policies)
@@ -117,6 +122,7 @@ impl Metrics {
         registry.register("weir_events_dropped", "Events that were not written because too many waited", self.events_dropped.clone());
         registry.register("weir_leader", "1 when this replica leads", self.leader.clone());
         self.pulls.register(registry);
+        self.shadows.register(registry);
         registry.register_collector(Box::new(collect::Policies(policies)));
         registry.register_collector(Box::new(collect::Process));
         self

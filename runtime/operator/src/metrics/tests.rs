@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kube::core::Status;
+use weir_core::policy::SlotName;
 
 use super::{collect, *};
 
@@ -28,6 +29,7 @@ fn what_is_counted_is_shown_under_its_name() {
     metrics.pulls.ended(PullOutcome::NotFound);
     metrics.pulls.took(Duration::from_secs(2));
     metrics.pulls.kept(5);
+    metrics.shadows.clone().ended(SlotName::KonnectEnv, ShadowOutcome::Differs);
     let text = metrics.encode();
     for (series, expected) in [
         ("weir_reconcile_total{kind=\"DataPlane\",outcome=\"Done\"}", "1"),
@@ -46,6 +48,8 @@ fn what_is_counted_is_shown_under_its_name() {
         ("weir_plugin_pulls_total{outcome=\"fetched\"}", "0"),
         ("weir_plugin_pull_duration_seconds_count", "1"),
         ("weir_plugin_cache_bytes", "5"),
+        ("weir_shadow_questions_total{slot=\"konnect-env\",outcome=\"differs\"}", "1"),
+        ("weir_shadow_questions_total{slot=\"conflict-resolution\",outcome=\"dropped\"}", "0"),
         ("weir_policy_calls_total{slot=\"konnect-env\",outcome=\"Answered\"}", "0"),
         ("weir_policy_call_seconds_total{slot=\"konnect-env\"}", "0.0"),
     ] {

@@ -15,5 +15,5 @@ pub use self::{
     guard::Breakers,
     revisions::{Recipe, Revision, RevisionId, Revisions},
     samples::{Questions, Sampled, Samples},
-    shadow::{Compared, Shadow},
+    shadow::{Beside, Shadow},
 };

@@ -1,6 +1,9 @@
 //! Policies that are asked beside the one in force. They can neither change nor delay a pass: what they are asked waits in a queue of their
 //! own, and is dropped where that is full.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -8,18 +11,27 @@ use std::{
 };
 
 use tokio::{
-    sync::mpsc::{Receiver, Sender, UnboundedSender, channel},
+    sync::{
+        Semaphore,
+        mpsc::{Receiver, Sender, UnboundedSender, channel},
+    },
     task::JoinHandle,
     time::Instant,
 };
-use weir_api::reconcile_policy::Shadow as Counts;
 use weir_core::{
     hash,
-    policy::{BoxFuture, ConflictResolution, Identity, KonnectEnv, PluginPackaging, Policy, PolicyError, Slot, SlotName},
+    policy::{
+        BoxFuture, ConflictResolution, Identity, KonnectEnv, PluginPackaging, Policy, PolicyError, Slot, SlotName,
+        difference::{self, Difference, Grade},
+    },
+    reconcile_policy::snapshot::{Compared, Sample},
 };
 
 use super::{any::Served, revisions::Revision};
-use crate::cache::Key;
+use crate::{
+    cache::Key,
+    metrics::{ShadowOutcome, Shadows},
+};
 
 /// Questions that wait.
 const QUEUE: usize = 64;
@@ -28,13 +40,22 @@ const SEEN: usize = 4_096;
 /// Its policy is looked at this often, at most: a status that counts must not be written for each question.
 const TOLD: Duration = Duration::from_secs(10);
 
-/// How a shadow compares.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Compared {
-    /// Numbers.
-    pub counts: Counts,
-    /// An object about which it differs, and how it ended.
-    pub sample: Option<String>,
+/// What all shadows share.
+#[derive(Clone)]
+pub struct Beside {
+    /// Given the policy when there is something to report of it.
+    told: UnboundedSender<Key>,
+    counted: Shadows,
+    /// One question at a time, of all shadows: they never take more than one thread from the policies in force.
+    turn: Arc<Semaphore>,
+}
+
+impl Beside {
+    /// `told` is given each policy whose comparison has changed.
+    #[must_use]
+    pub fn new(told: UnboundedSender<Key>, counted: Shadows) -> Self {
+        Self { told, counted, turn: Arc::new(Semaphore::new(1)) }
+    }
 }
 
 /// A shadow at work. It ends with its last clone.
@@ -42,6 +63,7 @@ pub struct Shadow {
     compared: Arc<Mutex<Compared>>,
     queue: AnyQueue,
     task: JoinHandle<()>,
+    counted: Shadows,
 }
 
 impl Drop for Shadow {
@@ -91,22 +113,26 @@ pub(super) struct Question<S: Slot> {
 }
 
 impl Shadow {
-    /// Begins. `told` is given the policy when its counts have changed.
+    /// Begins.
     #[must_use]
-    pub fn of(revision: &Revision, told: UnboundedSender<Key>) -> Option<Self> {
+    pub fn of(revision: &Revision, beside: &Beside) -> Option<Self> {
         match revision.id.slot {
-            SlotName::KonnectEnv => Self::start::<KonnectEnv>(revision, told),
-            SlotName::ConflictResolution => Self::start::<ConflictResolution>(revision, told),
-            SlotName::PluginPackaging => Self::start::<PluginPackaging>(revision, told),
+            SlotName::KonnectEnv => Self::start::<KonnectEnv>(revision, beside),
+            SlotName::ConflictResolution => Self::start::<ConflictResolution>(revision, beside),
+            SlotName::PluginPackaging => Self::start::<PluginPackaging>(revision, beside),
         }
     }
 
-    fn start<S: Queued>(revision: &Revision, told: UnboundedSender<Key>) -> Option<Self> {
-        let policy = <S as Served>::pick(&revision.bare)?;
+    fn start<S: Queued>(revision: &Revision, beside: &Beside) -> Option<Self> {
+        Some(Self::begin::<S>(<S as Served>::pick(&revision.bare)?, revision.id.policy.clone(), beside))
+    }
+
+    fn begin<S: Queued>(policy: Arc<dyn Policy<S>>, key: Key, beside: &Beside) -> Self {
         let (sender, receiver) = channel(QUEUE);
         let compared = Arc::<Mutex<Compared>>::default();
-        let task = tokio::spawn(work::<S>(policy, receiver, Arc::clone(&compared), revision.id.policy.clone(), told));
-        Some(Self { compared, queue: <S as Queued>::wrap(sender), task })
+        let worker = Worker { policy, compared: Arc::clone(&compared), key, beside: beside.clone() };
+        let task = tokio::spawn(worker.work(receiver));
+        Self { compared, queue: <S as Queued>::wrap(sender), task, counted: beside.counted.clone() }
     }
 
     /// How it compares.
@@ -119,10 +145,7 @@ impl Shadow {
         let Some(queue) = <S as Queued>::pick(&self.queue) else { return };
         match queue.try_reserve() {
             Ok(place) => place.send(Question { input: input.clone(), answer: answer.clone() }),
-            Err(_) => {
-                let mut compared = lock(&self.compared);
-                compared.counts.dropped = compared.counts.dropped.saturating_add(1);
-            }
+            Err(_) => dropped::<S>(&self.compared, &self.counted),
         }
     }
 }
@@ -131,51 +154,71 @@ fn lock(compared: &Mutex<Compared>) -> MutexGuard<'_, Compared> {
     compared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn work<S: Queued>(
+/// A question that it was not asked.
+fn dropped<S: Slot>(compared: &Mutex<Compared>, counted: &Shadows) {
+    counted.ended(S::NAME, ShadowOutcome::Dropped);
+    let mut compared = lock(compared);
+    compared.counts.dropped = compared.counts.dropped.saturating_add(1);
+}
+
+/// Asks what waits, one question after the other.
+struct Worker<S: Slot> {
     policy: Arc<dyn Policy<S>>,
-    mut questions: Receiver<Question<S>>,
     compared: Arc<Mutex<Compared>>,
     key: Key,
-    told: UnboundedSender<Key>,
-) {
-    let mut seen = Seen::default();
-    let mut last: Option<Instant> = None;
-    while let Some(Question { input, answer }) = questions.recv().await {
-        if !seen.first(hash::digest_json(&input)) {
-            continue;
-        }
-        let said = policy.evaluate(&input).await;
-        let object = &S::context(&input).object;
-        let at = || format!("{} {}/{}", object.kind, object.namespace, object.name);
-        {
-            let mut compared = lock(&compared);
-            let counts = &mut compared.counts;
-            counts.evaluated = counts.evaluated.saturating_add(1);
-            let sample = match (&said, &answer) {
-                (Ok(new), Ok(now)) if new == now => None,
-                (Err(PolicyError::Refused(_)), Err(PolicyError::Refused(_))) => None,
-                (Ok(_), _) => {
-                    counts.differing = counts.differing.saturating_add(1);
-                    Some(format!("{}: another answer", at()))
-                }
-                (Err(error @ PolicyError::Refused(_)), _) => {
-                    counts.differing = counts.differing.saturating_add(1);
-                    Some(format!("{}: {error}", at()))
-                }
-                (Err(error), _) => {
-                    counts.failed = counts.failed.saturating_add(1);
-                    Some(format!("{}: {error}", at()))
-                }
+    beside: Beside,
+}
+
+impl<S: Queued> Worker<S> {
+    async fn work(self, mut questions: Receiver<Question<S>>) {
+        let mut seen = Seen::default();
+        let mut last: Option<Instant> = None;
+        while let Some(Question { input, answer }) = questions.recv().await {
+            let digest = hash::digest_json(&input);
+            if !seen.first(&digest) {
+                continue;
+            }
+            let said = {
+                // Never closed.
+                let _turn = self.beside.turn.acquire().await;
+                self.policy.evaluate(&input).await
             };
-            // The first one stays: a status must not change with every object.
-            if compared.sample.is_none() {
-                compared.sample = sample;
+            if let Err(PolicyError::Unavailable(_)) = &said {
+                // The host had no thread for it: that says nothing about the policy, and it may be asked again.
+                seen.forget(&digest);
+                dropped::<S>(&self.compared, &self.beside.counted);
+            } else {
+                self.count(&input, difference::between::<S>(&input, &said, &answer));
+            }
+            if last.is_none_or(|last| last.elapsed() >= TOLD) {
+                last = Some(Instant::now());
+                // The receiver lives as long as passes do.
+                let _ = self.beside.told.send(self.key.clone());
             }
         }
-        if last.is_none_or(|last| last.elapsed() >= TOLD) {
-            last = Some(Instant::now());
-            // The receiver lives as long as passes do.
-            let _ = told.send(key.clone());
+    }
+
+    fn count(&self, input: &S::Input, found: Option<Difference>) {
+        let grade = found.as_ref().map(Difference::grade);
+        let outcome = match grade {
+            None => ShadowOutcome::Same,
+            Some(Grade::Differs) => ShadowOutcome::Differs,
+            Some(Grade::Refuses) => ShadowOutcome::Refuses,
+            Some(Grade::Fails) => ShadowOutcome::Fails,
+        };
+        self.beside.counted.ended(S::NAME, outcome);
+        let mut compared = lock(&self.compared);
+        let counts = &mut compared.counts;
+        counts.evaluated = counts.evaluated.saturating_add(1);
+        match grade {
+            None => {}
+            Some(Grade::Differs | Grade::Refuses) => counts.differing = counts.differing.saturating_add(1),
+            Some(Grade::Fails) => counts.failed = counts.failed.saturating_add(1),
+        }
+        if let Some(difference) = found {
+            let object = &S::context(input).object;
+            let object = format!("{} {}/{}", object.kind, object.namespace, object.name);
+            compared.differs(Sample { object, difference });
         }
     }
 }
@@ -188,11 +231,15 @@ struct Seen {
 }
 
 impl Seen {
-    fn first(&mut self, digest: String) -> bool {
-        if !self.known.insert(digest.clone()) {
+    fn forget(&mut self, digest: &str) {
+        self.known.remove(digest);
+    }
+
+    fn first(&mut self, digest: &str) -> bool {
+        if !self.known.insert(digest.to_owned()) {
             return false;
         }
-        self.order.push_back(digest);
+        self.order.push_back(digest.to_owned());
         if self.order.len() > SEEN
             && let Some(oldest) = self.order.pop_front()
         {

@@ -30,7 +30,7 @@ use crate::{
     cache::Key,
     clock::Clock,
     health::Health,
-    policies::{Recipe, Revision, RevisionId, Service, Shadow},
+    policies::{Beside, Recipe, Revision, RevisionId, Service, Shadow},
 };
 
 /// Waits between tries to load what is in force.
@@ -52,8 +52,8 @@ pub struct Follower {
     untried: watch::Sender<usize>,
     /// Told of each policy for which something else runs now.
     changed: UnboundedSender<Key>,
-    /// Told of each policy about which there is something to report.
-    told: UnboundedSender<Key>,
+    /// What all shadows share.
+    beside: Beside,
 }
 
 struct Loading {
@@ -82,16 +82,16 @@ pub struct Setup {
     pub operator_namespace: String,
     /// Whether policies of other namespaces count.
     pub tenants: bool,
-    /// Told of each policy about which there is something to report.
-    pub told: UnboundedSender<Key>,
+    /// What all shadows share.
+    pub beside: Beside,
 }
 
 impl Follower {
     /// `changed` is told of each policy for which something else runs now.
     pub fn new(setup: Setup, changed: UnboundedSender<Key>) -> Self {
-        let Setup { workshop, works, clock, health, operator_namespace, tenants, told } = setup;
+        let Setup { workshop, works, clock, health, operator_namespace, tenants, beside } = setup;
         let table = Mutex::default();
-        Self { workshop, works, clock, health, operator_namespace, tenants, table, untried: watch::Sender::new(0), changed, told }
+        Self { workshop, works, clock, health, operator_namespace, tenants, table, untried: watch::Sender::new(0), changed, beside }
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<Key, Loading>> {
@@ -162,7 +162,7 @@ impl Follower {
             return None;
         }
         let known = self.workshop.book.get(key).filter(|service| service.id == revision.id).and_then(|service| service.shadow);
-        known.or_else(|| Shadow::of(revision, self.told.clone()).map(Arc::new))
+        known.or_else(|| Shadow::of(revision, &self.beside).map(Arc::new))
     }
 
     fn set(&self, key: &Key, service: Option<Service>) {

@@ -69,7 +69,7 @@ pub(super) async fn look(context: &Arc<Context>, key: &Key, policy: &ReconcilePo
     context.policies.revisions.breakers.serves(key, serves);
     snapshot.reach = reach;
     snapshot.tripped = tripped(context, key, policy);
-    snapshot.shadow = context.policies.book.get(key).and_then(|service| service.shadow).map(|shadow| shadow.compared().counts);
+    snapshot.shadow = context.policies.book.get(key).and_then(|service| service.shadow).map(|shadow| shadow.compared());
     snapshot.not_running = context.policies.follower.problem(key);
     Seen { snapshot, after: after.into_iter().chain(resync).min() }
 }

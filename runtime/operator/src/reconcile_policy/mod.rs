@@ -37,9 +37,9 @@ use crate::{
     context::Context,
     health::Health,
     memory::Memory,
-    metrics::{ErrorReason, Kind, ObjectKind, Outcome},
+    metrics::{ErrorReason, Kind, ObjectKind, Outcome, Shadows},
     plugin_installation::Looks,
-    policies::{Book, Breakers, Revisions},
+    policies::{Beside, Book, Breakers, Revisions},
     queue::{Next, Queue},
     world::World,
 };
@@ -91,6 +91,8 @@ pub struct Parts {
     pub operator_namespace: String,
     /// Whether policies of other namespaces count.
     pub tenants: bool,
+    /// Counts questions to shadows.
+    pub shadows: Shadows,
 }
 
 /// Where components come from.
@@ -107,13 +109,13 @@ pub fn breakers(clock: Clock) -> (Arc<Breakers>, (UnboundedSender<Key>, Unbounde
 impl Shared {
     /// Nothing runs yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { book, revisions, ended, sources, signatures, world, clock, health, operator_namespace, tenants } = parts;
+        let Parts { book, revisions, ended, sources, signatures, world, clock, health, operator_namespace, tenants, shadows } = parts;
         let (ended_sender, ended) = ended;
         let (changed_sender, changed) = unbounded_channel();
         let workshop = Arc::new(Workshop { sources, signatures, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world });
-        let told = ended_sender.clone();
+        let beside = Beside::new(ended_sender.clone(), shadows);
         let works = Arc::new(Works::new(Arc::clone(&workshop), ended_sender));
-        let setup = Setup { workshop, works: Arc::clone(&works), clock, health, operator_namespace, tenants, told };
+        let setup = Setup { workshop, works: Arc::clone(&works), clock, health, operator_namespace, tenants, beside };
         Self {
             queue: Queue::default(),
             memory: Memory::default(),

@@ -40,18 +40,16 @@ impl Pass<'_> {
         let input = conflict_resolution::Input { context: self.dp.context(), conflicts: found };
         let reply = ask::<ConflictResolution>(self.dp, &self.policies.conflict_resolution, &input, decided, |_| Ok(())).await;
         self.questions.push(hash::digest_json(&input));
-        let judge = match &reply.answer {
-            Ok(_) => Some(self.judge.get_or_insert_with(|| reply.by.clone()).clone()),
+        match &reply.answer {
+            Ok(_) => {
+                self.judge.get_or_insert_with(|| (reply.by.clone(), reply.fallback_for.cloned()));
+            }
             Err(unanswered) => {
                 self.unanswered = true;
                 self.blocked |= unanswered.blocks;
-                None
             }
-        };
-        let last = self.last(decided);
-        let kept = last.as_ref().map(|last| kept(last, judge.as_ref())).unwrap_or_default();
-        // The record will be in the name of whoever answered first.
-        let another = judge.filter(|judge| judge != reply.by).map(|_| reply.by.clone());
+        }
+        let kept = self.last(decided).map(kept).unwrap_or_default();
         let held = |kept: bool| if kept { HeldPart::Answer } else { part };
         let mut complete = true;
         for (index, conflict) in input.conflicts.iter().enumerate() {
@@ -64,7 +62,7 @@ impl Pass<'_> {
                     if let (None, Some((reason, message))) = (&settled, waiting(&resolution.verdict)) {
                         decided.hold(held(kept.contains_key(&key)), reason, format!("{}: {message}", conflict.subject));
                     }
-                    settled.map(|settled| Settlement { kept_from: another.clone(), ..settled })
+                    settled.map(|settled| Settlement { kept_from: Some(reply.by.clone()), ..settled })
                 }
                 // An answer has one resolution per conflict: its slot's check saw to that.
                 Ok(None) => None,
@@ -94,14 +92,21 @@ impl Pass<'_> {
         if self.questions.is_empty() || self.settlements.is_empty() {
             return;
         }
-        let answer = self.settlements.clone();
-        let record = match (&self.last, &self.judge) {
-            (Some(Found::Record(last)), _) if self.unanswered => Record { answer, ..last.clone() },
-            (_, Some(judge)) => Record { policy: judge.clone(), input: asked(&self.questions), answer, mac: String::new() },
-            // What is settled was settled by somebody.
-            (_, None) => return,
+        let last = match &self.last {
+            Some(Found::Record(last)) => Some(last),
+            Some(Found::None | Found::Unverified) | None => None,
         };
-        let record = self.still(SlotName::ConflictResolution, record);
+        // The record is in the name of whoever answered first; where nobody did, of whoever did last.
+        let by = self.judge.clone().or_else(|| last.map(|last| (last.policy.clone(), last.fallback_for.clone())));
+        let Some((policy, fallback_for)) = by else { return };
+        let input = match last.filter(|_| self.unanswered) {
+            Some(last) => last.input.clone(),
+            None => asked(&self.questions),
+        };
+        for settlement in self.settlements.values_mut() {
+            settlement.kept_from = settlement.kept_from.take().filter(|whose| *whose != policy);
+        }
+        let record = Record { policy, input, answer: self.settlements.clone(), fallback_for, mac: String::new() };
         self.writer.put(SlotName::ConflictResolution, &self.dp.uid, record, self.sealing);
     }
 }
@@ -114,17 +119,14 @@ pub(super) fn asked(questions: &[String]) -> String {
     }
 }
 
-/// The last settlements, to stand in for what the policy does not settle. Where the record will be in the name of `present`, they say whose
-/// they are.
-fn kept(last: &Record<Settlements>, present: Option<&Identity>) -> Settlements {
-    let mut kept = last.answer.clone();
-    if let Some(present) = present {
-        for settlement in kept.values_mut() {
-            let former = settlement.kept_from.take().unwrap_or_else(|| last.policy.clone());
-            settlement.kept_from = (former != *present).then_some(former);
-        }
-    }
-    kept
+/// The last settlements, to stand in for what the policy does not settle, with whose they are.
+fn kept(last: Record<Settlements>) -> Settlements {
+    let Record { policy, answer, .. } = last;
+    answer.into_iter().map(|(key, settled)| (key, whose(settled, &policy))).collect()
+}
+
+fn whose(settlement: Settlement, policy: &Identity) -> Settlement {
+    Settlement { kept_from: settlement.kept_from.or_else(|| Some(policy.clone())), ..settlement }
 }
 
 /// Reason and message of a verdict that settles nothing.

@@ -1,12 +1,12 @@
 //! What `decide` hands on to `plan`.
 
 use super::{
-    super::{conflicts::Settled, objects::certificate::Certificate, plan::lookup, plugins::Used, validate::Validated},
+    super::{conflicts::Settled, objects::certificate::Certificate, plan::lookup, plugins::Used},
     Own,
 };
 use crate::{
-    plan::{HeldPart, Hold, Outcome, PolicyUse},
-    policy::{Finding, Identity, SlotName, konnect_env},
+    plan::{HeldPart, Hold, PolicyUse},
+    policy::{Finding, SlotName, konnect_env},
 };
 
 /// What the policies say, and what is held because they do not.
@@ -73,10 +73,5 @@ impl Decided {
     /// A copy of what is the same for every rendering, to collect what is said again and dropped.
     pub(super) fn quiet(&self) -> Self {
         Self::new(self.certificate.clone(), self.admin_service.clone())
-    }
-
-    pub(super) fn asked(&mut self, dp: &Validated<'_>, slot: SlotName, who: &Identity, outcome: Outcome) {
-        let object = format!("DataPlane {}/{}", dp.namespace, dp.name);
-        self.policies.push(PolicyUse { slot, object, source: who.source.clone(), digest: who.digest.clone(), outcome });
     }
 }

@@ -37,9 +37,13 @@ impl Pass<'_> {
         match reply.answer {
             Ok(answer) => {
                 decided.findings.extend(answer.findings.iter().cloned());
-                let record =
-                    Record { policy: reply.by.clone(), input: hash::digest_json(&input), answer: answer.clone(), mac: String::new() };
-                let record = self.still(SlotName::KonnectEnv, record);
+                let record = Record {
+                    policy: reply.by.clone(),
+                    input: hash::digest_json(&input),
+                    answer: answer.clone(),
+                    fallback_for: reply.fallback_for.cloned(),
+                    mac: String::new(),
+                };
                 self.writer.put(SlotName::KonnectEnv, &self.dp.uid, record.clone(), self.sealing);
                 self.konnect = Some(record);
                 decided.konnect = Some(answer);

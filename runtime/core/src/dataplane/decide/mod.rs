@@ -75,8 +75,8 @@ struct Pass<'a> {
     settlements: Settlements,
     /// Digests of the questions about conflicts.
     questions: Vec<String>,
-    /// Who answered the first of them.
-    judge: Option<Identity>,
+    /// Who answered the first of them, and for whom where that was a stand-in.
+    judge: Option<(Identity, Option<Identity>)>,
     /// One of them was not answered.
     unanswered: bool,
     /// Nor is any template rendered for that: its policy says so.
@@ -166,15 +166,6 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The record that is there already, where it says the same about the same question: another policy that agrees changes nothing, and
-    /// nothing is written for it.
-    fn still<A: serde::Serialize + serde::de::DeserializeOwned + PartialEq>(&self, slot: SlotName, record: Record<A>) -> Record<A> {
-        match self.stored.get::<A>(slot, &self.dp.uid, self.sealing) {
-            Found::Record(there) if there.input == record.input && there.answer == record.answer => there,
-            Found::Record(_) | Found::None | Found::Unverified => record,
-        }
-    }
-
     /// The verified record of a slot; one that cannot be believed is said once and counts as none.
     fn stored<A: serde::Serialize + serde::de::DeserializeOwned>(&self, slot: SlotName, decided: &mut Decided) -> Option<Record<A>> {
         match self.stored.get(slot, &self.dp.uid, self.sealing) {
@@ -214,9 +205,7 @@ async fn ask<'a, S: Slot>(
     usable: fn(&S::Answer) -> Result<(), &'static str>,
 ) -> Reply<'a, S::Answer> {
     let reply = chosen.ask(input, usable).await;
-    for (who, outcome) in &reply.asked {
-        decided.asked(dp, S::NAME, who, *outcome);
-    }
+    decided.policies.extend(reply.uses(S::NAME, &format!("DataPlane {}/{}", dp.namespace, dp.name)));
     if let Err(unanswered) = &reply.answer {
         decided.unanswered.push((S::NAME, unanswered.reason()));
     }

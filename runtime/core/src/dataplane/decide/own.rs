@@ -145,7 +145,7 @@ impl Pass<'_> {
         self.settle(plugins::conflicts(inputs.used), HeldPart::Plugin, quiet).await;
         let settled = self.placed(inputs, quiet).await.0?;
         self.keep_settlements();
-        let present = self.judge.as_ref().unwrap_or_else(|| self.policies.conflict_resolution.identity());
+        let present = self.judge.as_ref().map_or_else(|| self.policies.conflict_resolution.identity(), |(judge, _)| judge);
         let another = last.is_some_and(|last| last.policy != *present && last.answer != self.settlements);
         rides.extend(another.then(|| format!("policy {} {}", SlotName::ConflictResolution, present.digest)));
         Some(settled)

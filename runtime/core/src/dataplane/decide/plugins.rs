@@ -72,7 +72,7 @@ impl Pass<'_> {
         }
         let contents: Contents = used.iter().map(|u| (u.reference.clone(), Content::clone(&u.content))).collect();
         let policy = Identity { source: "installations".into(), digest: String::new(), settings_digest: String::new() };
-        let record = Record { policy, input: String::new(), answer: contents, mac: String::new() };
+        let record = Record { policy, input: String::new(), answer: contents, fallback_for: None, mac: String::new() };
         self.writer.put(SlotName::PluginPackaging, &self.dp.uid, record, self.sealing);
     }
 }

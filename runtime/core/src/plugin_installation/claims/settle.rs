@@ -54,7 +54,7 @@ async fn ask(installation: &Validated<'_>, policies: &Policies, settled: &mut Se
     cut(&mut settled.claims, &mut settled.findings);
     let input = question(installation, &settled.claims);
     let reply = policies.conflict_resolution.ask(&input, one_verdict).await;
-    settled.asked = reply.asked.iter().map(|(who, outcome)| installation.asked(SlotName::ConflictResolution, who, *outcome)).collect();
+    settled.asked = reply.uses(SlotName::ConflictResolution, &installation.object());
     settled.fell_back = reply.fell_back.as_ref().map(|finding| finding.message.clone());
     settled.findings.extend(reply.fell_back);
     let resolution = match reply.answer {

@@ -49,6 +49,14 @@ impl Pass<'_> {
         former.any(|former| is(former, layer, settings) && former.reason.as_deref() == Some(ROLLED_BACK)) || self.before.has_failed(layer)
     }
 
+    /// Somebody asked for a fresh look at what failed in use, and it passed every step: it waits for a word like any other. Nothing goes back
+    /// to it without one.
+    pub(super) fn forgive(&mut self, layer: &str) {
+        let settings = self.policy.settings_digest.as_str();
+        let failed = |former: &&mut Revision| is(former, layer, settings) && former.reason.as_deref() == Some(ROLLED_BACK);
+        self.decided.history.iter_mut().filter(failed).for_each(|former| former.reason = Some(REMOVED.into()));
+    }
+
     /// What the spec asks for takes over.
     pub(super) fn activate(&mut self, revision: Revision) {
         let found = self.decided.history.iter().position(|former| is(former, &revision.layer_digest, &revision.settings_digest));

@@ -15,7 +15,10 @@ use super::{
     },
     NOT_RUNNING, short,
 };
-use crate::conditions::{Said, say};
+use crate::{
+    conditions::{Said, say},
+    policy::Finding,
+};
 
 /// A step failed and is tried again by itself.
 pub(crate) const RETRYING: &str = "Retrying";
@@ -100,17 +103,30 @@ pub(super) fn ready(policy: &Validated<'_>, decided: &Decided, health: &Health) 
                 Mode::Enforce => answers(&policy.snapshot.reach),
                 Mode::Shadow => "it is asked beside the policy in force".to_owned(),
             };
-            let warnings = policy.findings.iter().map(|f| format!("{}: {}", f.path, f.message));
             let outdated = match &decided.standing {
                 Standing::Failed { failure, .. } => Some(failure.message.clone()),
                 Standing::InForce | Standing::Coming(_) | Standing::Waiting(_) | Standing::RolledBack(_) | Standing::Stopped(_) => None,
             };
-            let all: Vec<String> = std::iter::once(word).chain(warnings).chain(outdated).collect();
+            let all: Vec<String> = std::iter::once(word).chain(warnings(policy)).chain(outdated).collect();
             say(types::READY, true, reasons::READY, all.join("; "))
         }
-        Health::Coming(reason, message) => say(types::READY, false, *reason, message.clone()),
-        Health::Bad(reason, message) => say(types::READY, false, reason.clone(), message.clone()),
+        Health::Coming(reason, message) => say(types::READY, false, *reason, warned(policy, message)),
+        Health::Bad(reason, message) => say(types::READY, false, reason.clone(), warned(policy, message)),
     }
+}
+
+/// What its owner should know of the object, however it stands.
+fn warnings(policy: &Validated<'_>) -> impl Iterator<Item = String> {
+    policy.findings.iter().map(warning)
+}
+
+fn warned(policy: &Validated<'_>, message: &str) -> String {
+    std::iter::once(message.to_owned()).chain(warnings(policy)).collect::<Vec<_>>().join("; ")
+}
+
+/// A finding as condition Ready has it.
+pub(crate) fn warning(finding: &Finding) -> String {
+    format!("{}: {}", finding.path, finding.message)
 }
 
 /// What is asked of it.
