@@ -169,6 +169,10 @@ impl<'a> Pass<'a> {
         if stands || (self.is_current() && self.before.candidate.is_none()) {
             return;
         }
+        self.comes(next, found);
+    }
+
+    fn comes(&mut self, next: Step, found: &Found) {
         self.decided.candidate = Some(self.seen(found));
         self.decided.standing = Standing::Coming(next);
     }
@@ -198,8 +202,12 @@ impl<'a> Pass<'a> {
         let policy = self.policy;
         let Some(layer) = found.layer_digest.as_deref() else { return self.on_its_way(Step::Resolved, found) };
         if policy.image().is_some() && found.verification.as_deref() != policy.verification() {
-            // Other signatures are wanted by now than those that were looked for.
-            return self.on_its_way(Step::Verified, found);
+            // Other signatures are wanted by now than those that were looked for. Who asked is not answered by that.
+            return if policy.asked && self.is_news(found) {
+                self.comes(Step::Verified, found)
+            } else {
+                self.on_its_way(Step::Verified, found)
+            };
         }
         if let Some(active) = self.decided.active.as_mut().filter(|active| is(active, layer, &policy.settings_digest)) {
             // The same component, whatever its name: nothing changes for anybody.

@@ -332,3 +332,17 @@ fn what_failed_and_is_looked_at_anew_waits_for_its_word_until_somebody_says_it()
     world.trip();
     assert_eq!((world.active().as_str(), world.health().as_str()), ("sha256:a", "Stalled/RolledBack"), "and it is gone back from again");
 }
+
+#[test]
+fn a_look_by_rules_of_yesterday_answers_nobody() {
+    let mut world = World::with("sha256:a");
+    world.trip();
+    world.publish("sha256:b");
+    assert_eq!(world.history(), words(&[("sha256:a", "RolledBack")]));
+    world.check("1");
+    world.ready(Found { verification: Some("sha256:yesterday".into()), ..found("sha256:a") });
+    assert_eq!((world.active().as_str(), world.health().as_str()), ("sha256:b", "Reconciling/Pending"));
+    assert_eq!(world.annotation("weir.dev/checked-at"), None);
+    world.publish("sha256:a");
+    assert_eq!((world.active().as_str(), world.annotation("weir.dev/checked-at").as_deref()), ("sha256:a", Some("1")));
+}

@@ -207,3 +207,15 @@ fn settings_that_are_too_large_never_take_over() {
     world.publish("sha256:a");
     assert_eq!(world.health(), "Ready/Ready");
 }
+
+#[test]
+fn what_answers_is_no_candidate_while_it_is_looked_at_again() {
+    let mut world = World::with("sha256:a");
+    world.fail(Step::Resolved, false, Found::default());
+    let before = world.status();
+    for _ in 0..2 {
+        world.busy(Step::Resolved, found("sha256:a"));
+        assert_eq!((world.status().candidate, world.health().as_str()), (None, "Ready/Ready"));
+        assert_eq!(world.status().conditions, before.conditions);
+    }
+}

@@ -65,7 +65,9 @@ impl Pass<'_> {
     pub(super) fn stands(&mut self, next: Step, found: &Found) -> bool {
         let known = self.before.known(found).cloned();
         let Some(standing) = self.stood(next, found, known.as_ref()) else { return false };
-        let seen = known.or_else(|| found.layer_digest.is_some().then(|| candidate(self.policy, found, None)));
+        // What answers is no candidate.
+        let is_other = found.layer_digest.is_some() && self.is_news(found);
+        let seen = known.or_else(|| is_other.then(|| candidate(self.policy, found, None)));
         self.decided.candidate = seen.map(|seen| Candidate { approve: approve(&standing), ..seen });
         self.decided.standing = standing;
         true
