@@ -46,6 +46,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("policy cp keeps digests", copied),
         test("policy cp of an index", index_copied),
         test("policy save and load", saved),
+        test("policy cp, save and load carry signatures", signatures),
         test("policy credentials of docker login and of helpers", credentials),
         test("policy a registry with an authority of its own", tls),
         test("policy exit codes", exit_codes),
@@ -331,6 +332,75 @@ fn saved() {
     assert!(code(&output) == 6 && stderr(&output).contains("does not have the digest"), "{}", stderr(&output));
     let output = policy(&["load", &wasm("konnect-env"), &registry.reference("loaded/policy", "x")]);
     assert_eq!(code(&output), 2, "{}", stderr(&output));
+}
+
+/// Signs what a digest names, in both forms of cosign and in the way of a registry without the API of referrers. The key of each form.
+fn signed(registry: &Registry, repository: &str, digest: &str) -> [rcgen::KeyPair; 2] {
+    const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+    const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
+    let raw = registry.raw(repository).unwrap();
+    let (simple, bundle) = (weir_sigstore::key().unwrap(), weir_sigstore::key().unwrap());
+    let empty = raw.blob("application/vnd.oci.empty.v1+json", b"{}").unwrap().json();
+    let tag = digest.replace(':', "-");
+
+    let payload = weir_sigstore::payload(digest);
+    let (annotations, _) = weir_sigstore::signature_annotations(&simple, &payload, None).unwrap();
+    let mut layer = raw.blob(SIMPLE, &payload).unwrap().json();
+    layer["annotations"] = annotations;
+    let manifest = json!({"schemaVersion": 2, "mediaType": IMAGE, "config": empty.clone(), "layers": [layer]});
+    raw.manifest(&format!("{tag}.sig"), IMAGE, manifest.to_string().as_bytes()).unwrap();
+
+    let content = weir_sigstore::Signed::new(&bundle, digest, None).unwrap().bundle(&[], &[]);
+    let layer = raw.blob(BUNDLE, content.to_string().as_bytes()).unwrap().json();
+    let subject = json!({"mediaType": IMAGE, "digest": digest, "size": raw.pull_manifest(digest).unwrap().bytes.len()});
+    let manifest =
+        json!({"schemaVersion": 2, "mediaType": IMAGE, "artifactType": BUNDLE, "config": empty, "layers": [layer], "subject": subject})
+            .to_string();
+    let listed = raw.manifest("bundle", IMAGE, manifest.as_bytes()).unwrap();
+    let entry = json!({"mediaType": IMAGE, "digest": listed, "size": manifest.len(), "artifactType": BUNDLE});
+    let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [entry]});
+    raw.manifest(&tag, OCI_INDEX, index.to_string().as_bytes()).unwrap();
+    [simple, bundle]
+}
+
+fn signatures() {
+    let Some(registry) = anonymous("policy cp, save and load carry signatures") else { return };
+    let other = Registry::start(&RegistryOptions::default()).unwrap();
+    let (dir, from) = (Scratch::new(), registry.reference("team/policy", "1"));
+    let pinned = text(&["push", &wasm("konnect-env"), &from]);
+    let digest = pinned.split_once('@').unwrap().1;
+    let [simple, bundle] = signed(&registry, "team/policy", digest).map(|key| key.public_key_pem());
+    let (simple, bundle) = (path(&dir.write("simple.pub", simple)), path(&dir.write("bundle.pub", bundle)));
+    let verified = |reference: &str| code(&policy(&["verify", reference, "--all", "--key", &simple, "--key", &bundle]));
+    assert_eq!(verified(&from), 0);
+    let forms = |report: &Value| -> Vec<String> {
+        let all = report["signatures"].as_array().unwrap_or_else(|| panic!("{report}"));
+        assert!(all.iter().all(|s| s["of"] == digest && s["digest"].as_str().unwrap().starts_with("sha256:")), "{report}");
+        all.iter().map(|s| s["form"].as_str().unwrap().to_owned()).collect()
+    };
+
+    let to = other.reference("mirror/policy", "1");
+    assert_eq!(forms(&json_of(&["cp", &from, &to])), ["simple", "bundle"]);
+    assert_eq!(verified(&to), 0);
+    let said = stderr(&policy(&["cp", &from, &other.reference("mirror/policy", "again")]));
+    assert_eq!(said.matches("signature carried: ").count(), 2, "{said}");
+    let bare = other.reference("bare/policy", "1");
+    assert_eq!(forms(&json_of(&["cp", &from, &bare, "--no-signatures"])), [] as [&str; 0]);
+    assert_eq!(verified(&bare), 6);
+
+    let (file, without) = (path(&dir.0.join("signed.tar")), path(&dir.0.join("bare.tar")));
+    assert_eq!(forms(&json_of(&["save", &from, &file])), ["simple", "bundle"]);
+    assert_eq!(forms(&json_of(&["save", &from, &without, "--no-signatures"])), [] as [&str; 0]);
+    // Beside signatures it is still the one component.
+    assert_eq!(json_of(&["inspect", &file])["componentDigest"], json_of(&["inspect", &from])["componentDigest"]);
+    for (file, flags, expected) in [(&file, vec![], 0), (&file, vec!["--no-signatures"], 6), (&without, vec![], 6)] {
+        let to =
+            other.reference(&format!("loaded/{}-{}", expected, flags.len()), if expected == 6 && flags.is_empty() { "bare" } else { "1" });
+        let loaded = json_of(&[&["load", file, &to], flags.as_slice()].concat());
+        assert_eq!(forms(&loaded).len(), if expected == 0 { 2 } else { 0 });
+        assert_eq!((loaded["digest"].as_str(), verified(&to)), (Some(digest), expected), "{file}");
+    }
 }
 
 fn credentials() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
-use crate::{files, ui};
+use crate::{contract, files, ui};
 
 const TASK: &str = "codegen";
 const CRDS: &str = "crds";
@@ -18,6 +18,7 @@ type Tree = BTreeMap<String, String>;
 
 /// Writes what is missing or different, or with `check` fails about it.
 pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
+    contract::run(workspace)?;
     let wanted = render()?;
     let found = found(workspace)?;
     let differences = compare(&found, &wanted);

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod ci;
 mod codegen;
+mod contract;
 mod demo;
 mod files;
 mod guests;

@@ -2,13 +2,21 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
 use weir_host::oci::{self, Reference, local};
 
-use super::{Common, MOST, copy::done, files, pinned, reference, report::Output, target};
+use super::{
+    Common, MOST,
+    carried::{self, Carried, Carry},
+    copy::done,
+    files, pinned, reference,
+    report::Output,
+    target,
+};
 use crate::{exit::Exit, registry};
 
 pub(super) const SAVE_HELP: &str = "\
-The archive is the same for the same artifact. skopeo (`oci-archive:`) and oras (`--from-oci-layout`) read it too, and so does
+The archive is the same for the same artifact. Signatures of cosign are in it, in a file of their own (weir-signatures.json). skopeo (`oci-archive:`) and oras (`--from-oci-layout`) read it too, and so does
 `weir policy check`.
 
 Examples:
@@ -31,6 +39,10 @@ pub struct SaveArgs {
     #[arg(value_name = "FILE.tar")]
     file: PathBuf,
     #[command(flatten)]
+    carry: Carry,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
     common: Common,
 }
 
@@ -44,6 +56,8 @@ pub struct LoadArgs {
     #[arg(value_name = "REF", value_parser = target)]
     reference: Reference,
     #[command(flatten)]
+    carry: Carry,
+    #[command(flatten)]
     output: Output,
     #[command(flatten)]
     common: Common,
@@ -53,15 +67,38 @@ pub(super) fn save(args: &SaveArgs) -> anyhow::Result<Exit> {
     let registry = args.common.open()?;
     let credentials = registry.credentials(&args.reference)?;
     let whole = registry.wait(registry.puller().whole(&args.reference, &credentials, MOST)).map_err(|error| registry::pull(&error))?;
-    files::write(&args.file, |out| oci::save(&whole, args.reference.tag(), out))?;
+    let signatures = args.carry.fetch(&registry, (&args.reference, &credentials), &whole, &args.common)?;
+    files::write(&args.file, |out| oci::save(&whole, args.reference.tag(), &signatures, out))?;
     args.common.say(&format!("{} bytes of blobs written to {}", whole.size(), args.file.display()));
-    crate::print(pinned(&args.reference, &whole.digest)?.to_string().as_bytes())
+    let signatures = carried::carried(&signatures);
+    carried::say(&signatures, &args.common);
+    let reference = pinned(&args.reference, &whole.digest)?.to_string();
+    let report = Saved { reference, digest: whole.digest, signatures };
+    args.output.print(&report, || report.reference.clone())
+}
+
+/// What was saved.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Saved {
+    reference: String,
+    digest: String,
+    signatures: Vec<Carried>,
 }
 
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<Exit> {
     let whole = local::whole(&args.file, MOST).map_err(|error| registry::local(&error))?;
     let registry = args.common.open()?;
     let credentials = registry.credentials(&args.reference)?;
+    let saved =
+        if args.carry.wanted() { local::signatures(&args.file, MOST).map_err(|error| registry::local(&error))? } else { Vec::new() };
+    // Others may have put the file together: what signs something else has no business here.
+    let digests = whole.digests();
+    let (signatures, others): (Vec<_>, Vec<_>) = saved.into_iter().partition(|signature| digests.contains(&signature.of));
+    for other in others {
+        args.common.say(&format!("not carried: a signature of {}, which is not in the file", other.of));
+    }
+    carried::push(&registry, (&args.reference, &credentials), &signatures)?;
     let pushed = registry.wait(registry.puller().push(&args.reference, &credentials, &whole)).map_err(|error| registry::push(&error))?;
-    done(pushed, &args.common, &args.output)
+    done(pushed, Some(carried::carried(&signatures)), &args.common, &args.output)
 }

@@ -1,6 +1,7 @@
 //! `weir policy`: publish, fetch, look at and check components, without a cluster.
 
 mod archive;
+mod carried;
 mod check;
 mod copy;
 mod digest;

@@ -94,6 +94,13 @@ pub(super) struct Descriptor {
     platform: Option<Platform>,
 }
 
+impl Descriptor {
+    /// Of content for any platform.
+    pub(super) fn new(media_type: String, digest: String, size: u64) -> Self {
+        Self { media_type, digest, size, annotations: BTreeMap::new(), platform: None }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Platform {
     #[serde(default)]

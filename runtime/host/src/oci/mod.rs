@@ -34,6 +34,7 @@ mod retry;
 mod rules;
 mod save;
 mod settings;
+mod signatures;
 mod store;
 mod tags;
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub use push::{Blob, PushError, Pushed, Upload};
 pub use reference::{Reference, ReferenceError, ReferenceProblem};
 pub use save::save;
 pub use settings::{DialPolicy, Proxies, Registries, Retries, Rule, Timeouts};
+pub use signatures::{Form, Signature, Signatures};
 pub use store::{Error as StoreError, Known, Store};
 pub use unpack::{EntryProblem, Error as LayerError};
 pub use verify::{KeyProblem, MAX_TRUST_ROOT, Requirement, Signer, TrustRoot, TrustRootError, Verified, VerifyError};

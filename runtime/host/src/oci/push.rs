@@ -13,6 +13,8 @@ use super::{
     text,
 };
 
+/// Where a registry with the API of referrers says what a manifest refers to.
+const SUBJECT: &str = "oci-subject";
 /// Type of what has none.
 const BYTES: &str = "application/octet-stream";
 /// What registries say of manifests whose types they do not know.
@@ -144,6 +146,18 @@ fn cncf(upload: &Upload) -> bool {
 
 impl Call<'_> {
     async fn push(mut self, upload: &Upload) -> Result<Pushed, Error> {
+        let (sent, present) = self.give(upload).await?;
+        let session = &self.session;
+        for image in &upload.images {
+            self.patience.attempt(|| session.put(&image.digest, image)).await?;
+        }
+        self.patience.attempt(|| session.put(session.reference.version(), upload)).await?;
+        let reference = session.reference.with_digest(&upload.digest).unwrap_or_else(|_| session.reference.clone());
+        Ok(Pushed { reference, digest: upload.digest.clone(), sent, present })
+    }
+
+    /// Sends the blobs that the registry does not have: how many were sent, and how many were there.
+    pub(super) async fn give(&mut self, upload: &Upload) -> Result<(usize, usize), Error> {
         let (mut sent, mut present) = (0, 0);
         for blob in upload.all_blobs() {
             let session = &self.session;
@@ -154,13 +168,7 @@ impl Call<'_> {
                 sent += 1;
             }
         }
-        let session = &self.session;
-        for image in &upload.images {
-            self.patience.attempt(|| session.put(&image.digest, image)).await?;
-        }
-        self.patience.attempt(|| session.put(session.reference.version(), upload)).await?;
-        let reference = session.reference.with_digest(&upload.digest).unwrap_or_else(|_| session.reference.clone());
-        Ok(Pushed { reference, digest: upload.digest.clone(), sent, present })
+        Ok((sent, present))
     }
 }
 
@@ -204,13 +212,14 @@ impl Session<'_> {
         self.stored(&what, &blob.digest, &stored)
     }
 
-    /// Puts a manifest under a tag or its digest.
-    async fn put(&self, version: &str, upload: &Upload) -> Result<(), Error> {
+    /// Puts a manifest under a tag or its digest. Whether the registry says that it knows what the manifest refers to, and lists it there.
+    pub(super) async fn put(&self, version: &str, upload: &Upload) -> Result<bool, Error> {
         let what = format!("the manifest of {}", self.reference);
         let content = Content { media_type: &upload.media_type, bytes: &upload.manifest };
         let request = Request { content: Some(content), ..Request::new(Method::PUT, self.url("manifests", version)?, "*/*") };
         let stored = self.exchange(&request, &what, &self.reference.place()).await?;
-        self.stored(&what, &upload.digest, &stored)
+        self.stored(&what, &upload.digest, &stored)?;
+        Ok(stored.headers().contains_key(SUBJECT))
     }
 
     /// Whether what the registry says it stored is what was sent. Not every registry says it.

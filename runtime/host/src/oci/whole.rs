@@ -136,7 +136,7 @@ impl Call<'_> {
         Ok(Upload { media_type: links.media_type(&first.media_type), digest: first.digest, manifest: first.bytes, blobs, images })
     }
 
-    async fn blobs(&mut self, links: &Links, room: &mut Room) -> Result<Vec<Blob>, Error> {
+    pub(super) async fn blobs(&mut self, links: &Links, room: &mut Room) -> Result<Vec<Blob>, Error> {
         let mut blobs = Vec::new();
         for blob in room.missing(links).map_err(|e| self.useless(e))? {
             let session = &self.session;

@@ -6,6 +6,7 @@ use std::{
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use sha2::{Digest, Sha256};
@@ -25,6 +26,8 @@ pub(super) struct Cache {
     root: PathBuf,
     version: PathBuf,
     most: u64,
+    /// The last write failed, and somebody was told.
+    failing: AtomicBool,
 }
 
 impl Cache {
@@ -34,7 +37,7 @@ impl Cache {
         for dir in [root, &version] {
             disk::private(dir)?;
         }
-        Ok(Self { root: root.to_owned(), version, most })
+        Ok(Self { root: root.to_owned(), version, most, failing: AtomicBool::new(false) })
     }
 
     /// Where the cache is.
@@ -64,11 +67,15 @@ impl Cache {
         }
     }
 
-    /// Keeps compiled code. A failure is logged and changes nothing.
+    /// Keeps compiled code. A failure changes nothing, and is logged once: of a disk that takes nothing, every component would say the same.
     pub(super) fn store(&self, digest: &str, code: &[u8]) {
         let path = self.path(digest);
-        if let Err(reason) = self.write(&path, code).and_then(|()| self.evict(&path)) {
-            tracing::warn!(target: "weir::host", path = %path.display(), %reason, "compiled code is not cached");
+        match self.write(&path, code).and_then(|()| self.evict(&path)) {
+            Ok(()) => self.failing.store(false, Ordering::Relaxed),
+            Err(reason) if !self.failing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(target: "weir::host", path = %path.display(), %reason, "compiled code is not cached and kept in memory only");
+            }
+            Err(reason) => tracing::debug!(target: "weir::host", path = %path.display(), %reason, "compiled code is not cached"),
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use serde_json::Value;
@@ -57,6 +60,8 @@ pub(super) struct Loader {
     pub(super) schemas: Watchdog,
     /// One compilation at a time: each may take hundreds of megabytes.
     gate: Mutex<()>,
+    /// Components that were compiled, and not found compiled.
+    compiled: AtomicU64,
 }
 
 #[derive(Default)]
@@ -70,7 +75,20 @@ impl Loader {
         let mut linker = Linker::new(&engine);
         slot::wit::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
         slot::log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-        Ok(Self { engine, linker, compiler, cache, known: Mutex::default(), schemas: settings::watchdog(), gate: Mutex::default() })
+        Ok(Self {
+            engine,
+            linker,
+            compiler,
+            cache,
+            known: Mutex::default(),
+            schemas: settings::watchdog(),
+            gate: Mutex::default(),
+            compiled: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn compiled(&self) -> u64 {
+        self.compiled.load(Ordering::Relaxed)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -117,6 +135,7 @@ impl Loader {
         if let Some(component) = self.cache.as_ref().and_then(|cache| cache.load(&self.engine, digest)) {
             return Ok(component);
         }
+        self.compiled.fetch_add(1, Ordering::Relaxed);
         let compiled = self.compiler.compile(wasm)?;
         if let Some(cache) = &self.cache {
             cache.store(digest, &compiled.code);

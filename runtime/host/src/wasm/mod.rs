@@ -167,6 +167,12 @@ impl Wasm {
         self.0.cache.as_ref().map(Option::as_deref)
     }
 
+    /// Compilations that were begun since the start, those that failed included. What is found compiled, in memory or in the cache, is none.
+    #[must_use]
+    pub fn compilations(&self) -> u64 {
+        self.loader().compiled()
+    }
+
     fn engine(&self) -> &wasmtime::Engine {
         &self.0.engine
     }

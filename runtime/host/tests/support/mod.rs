@@ -85,6 +85,18 @@ impl Guest {
     }
 }
 
+/// The same component with one more custom section: other bytes and another digest, and nothing else.
+pub fn stamped(component: &[u8], number: u32) -> Vec<u8> {
+    let name = b"weir-test";
+    let mut payload = vec![u8::try_from(name.len()).expect("short")];
+    payload.extend_from_slice(name);
+    payload.extend_from_slice(&number.to_le_bytes());
+    let mut bytes = component.to_vec();
+    bytes.extend([0, u8::try_from(payload.len()).expect("short")]);
+    bytes.extend(payload);
+    bytes
+}
+
 /// Little-endian bytes as WebAssembly text.
 pub fn le(value: u32) -> String {
     value.to_le_bytes().map(|b| format!("\\{b:02x}")).concat()

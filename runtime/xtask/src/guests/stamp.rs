@@ -53,7 +53,7 @@ pub(super) fn save(out: &Path, stamp: &Stamp) -> Result<()> {
 /// Hash of everything that a build would read.
 pub(super) fn inputs(workspace: &Workspace, toolchain: &Toolchain) -> Result<String> {
     let mut sources = files::walk(&workspace.guest_plugins(), &["target", ".git"])?;
-    sources.extend(files::walk(&workspace.path("wit"), &[])?);
+    sources.extend(files::walk(&workspace.path("wit"), &["frozen"])?);
     hash(workspace.root(), &sources, &[FORMAT, toolchain.method.name(), &toolchain.version])
 }
 

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use self::whole::whole;
+pub use self::whole::{signatures, whole};
 use super::{Artifact, Component, Limits, artifact::listing, component, digest, manifest, text, unpack};
 
 /// Marks an image layout.

@@ -1,12 +1,16 @@
 //! What [`save`](crate::oci::save) writes, or another tool that writes image layouts, byte for byte.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
+
+use serde::Deserialize;
 
 use super::{Error, LAYOUT, archive, bytes, layout::Blobs};
 use crate::oci::{
-    Blob, Limits, ManifestError, Upload,
+    Blob, Form, Limits, ManifestError, Signature, Upload, bounded, digest,
     manifest::Descriptor,
-    unpack,
+    save::{SIGNATURE_FORM, SIGNATURE_OF, SIGNATURES},
+    signatures::{MOST, check},
+    text, unpack,
     whole::{Links, Room, distinct, limits},
 };
 
@@ -16,9 +20,22 @@ use crate::oci::{
 /// # Errors
 /// See [`Error`].
 pub fn whole(path: &Path, most_bytes: u64) -> Result<Upload, Error> {
+    opened(path, most_bytes, |reader| reader.root())
+}
+
+/// The signatures that were saved with it, none where none were; at most `most_bytes` of blobs. Digests are verified, nobody's word is
+/// judged. Blocks on the file system.
+///
+/// # Errors
+/// See [`Error`].
+pub fn signatures(path: &Path, most_bytes: u64) -> Result<Vec<Signature>, Error> {
+    opened(path, most_bytes, |reader| reader.signatures())
+}
+
+fn opened<T>(path: &Path, most_bytes: u64, then: impl FnOnce(Reader<'_>) -> Result<T, Error>) -> Result<T, Error> {
     let unreadable = |source| Error::Read { path: path.to_owned(), source };
     let limits = limits(most_bytes);
-    let read = |blobs: &Blobs<'_>| Reader { path, blobs, limits, room: Room::new(most_bytes) }.root();
+    let read = |blobs: &Blobs<'_>| then(Reader { path, blobs, limits, room: Room::new(most_bytes) });
     if std::fs::metadata(path).map_err(unreadable)?.is_dir() {
         return if path.join(LAYOUT).is_file() { read(&Blobs::Directory(path)) } else { Err(Error::NoLayout { path: path.to_owned() }) };
     }
@@ -28,6 +45,25 @@ pub fn whole(path: &Path, most_bytes: u64) -> Result<Upload, Error> {
     }
     let files = archive::files(path, &bytes, &limits, |_| true)?;
     if files.contains_key(LAYOUT) { read(&Blobs::Archive(&files)) } else { Err(Error::NoImage { path: path.to_owned() }) }
+}
+
+/// The list of signatures.
+#[derive(Deserialize)]
+struct List {
+    #[serde(default, deserialize_with = "bounded::list")]
+    manifests: Option<Vec<Entry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    media_type: String,
+    digest: String,
+    size: u64,
+    #[serde(default, deserialize_with = "bounded::annotations")]
+    annotations: BTreeMap<String, String>,
+    #[serde(default)]
+    artifact_type: Option<String>,
 }
 
 struct Reader<'a> {
@@ -52,6 +88,37 @@ impl Reader<'_> {
             root.images.push(image);
         }
         Ok(root)
+    }
+
+    fn signatures(mut self) -> Result<Vec<Signature>, Error> {
+        let list = match self.blobs.get(self.path, SIGNATURES, self.limits.manifest_bytes) {
+            Ok(list) => list,
+            Err(Error::Missing { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let malformed = |problem: String| self.useless(ManifestError::Malformed(problem));
+        let list: List = serde_json::from_slice(&list).map_err(|error| malformed(text::said(&error.to_string())))?;
+        let entries = list.manifests.unwrap_or_default();
+        if entries.len() > MOST {
+            return Err(self.useless(ManifestError::Many { what: "signatures", found: entries.len(), most: MOST }));
+        }
+        let mut all = Vec::new();
+        for Entry { media_type, digest, size, annotations, artifact_type } in entries {
+            let of = annotations.get(SIGNATURE_OF).filter(|of| digest::valid(of)).cloned();
+            let form = match annotations.get(SIGNATURE_FORM).map(String::as_str) {
+                Some("simple") => Some(Form::Simple),
+                Some("bundle") => Some(Form::Bundle),
+                Some(_) | None => None,
+            };
+            let (Some(of), Some(form), true) = (of, form, digest::valid(&digest)) else {
+                return Err(self.useless(ManifestError::Malformed(format!("{SIGNATURES}: an entry does not say what it signs, and how"))));
+            };
+            let descriptor = Descriptor::new(media_type, digest, size);
+            let (upload, links) = self.image(&descriptor)?;
+            check(&links).map_err(|e| self.useless(e))?;
+            all.push(Signature { of, form, artifact_type, upload });
+        }
+        Ok(all)
     }
 
     /// What an entry of an index leads to.

@@ -66,7 +66,7 @@ async fn what_is_not_there_is_not_copied() {
 
 fn archive(upload: &Upload) -> Vec<u8> {
     let mut bytes = Vec::new();
-    save(upload, Some("1"), &mut bytes).unwrap();
+    save(upload, Some("1"), &[], &mut bytes).unwrap();
     bytes
 }
 

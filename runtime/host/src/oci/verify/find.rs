@@ -14,9 +14,9 @@ use super::super::{
 /// Signatures that are read, and manifests that are opened for them.
 const MAX_SIGNATURES: usize = 32;
 /// One signature, bytes.
-const MAX_BYTES: u64 = 1 << 20;
+pub(in super::super) const MAX_BYTES: u64 = 1 << 20;
 /// Layers of other artifacts are only looked past, so their sizes are not limited here.
-const LIMITS: Limits =
+pub(in super::super) const LIMITS: Limits =
     Limits { manifest_bytes: 4 << 20, index_entries: 256, layers: 256, layer_bytes: u64::MAX, download_bytes: u64::MAX, ..Limits::PLUGIN };
 const SIMPLE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
@@ -109,10 +109,10 @@ impl Call<'_> {
 
     async fn layers(&mut self, image: Image, place: &str, search: &mut Search) -> Result<(), Error> {
         for layer in image.layers {
-            let bundle = layer.media_type.starts_with(BUNDLE);
-            if !bundle && layer.media_type != SIMPLE {
+            if !is_signature(&layer.media_type) {
                 continue;
             }
+            let bundle = layer.media_type.starts_with(BUNDLE);
             if search.found.len() >= MAX_SIGNATURES {
                 search.problem(format!("only the first {MAX_SIGNATURES} are read; delete old signatures"));
                 break;
@@ -140,14 +140,7 @@ impl Search {
     fn fetched<T>(&mut self, fetched: Result<T, Error>) -> Result<Option<T>, Error> {
         match fetched {
             Ok(fetched) => Ok(Some(fetched)),
-            Err(
-                error @ (Error::NotFound { .. }
-                | Error::NotRegistry { .. }
-                | Error::Digest { .. }
-                | Error::TooLarge { .. }
-                | Error::TooShort { .. }
-                | Error::Manifest { .. }),
-            ) => {
+            Err(error) if is_of_content(&error) => {
                 self.problem(error.to_string());
                 Ok(None)
             }
@@ -162,8 +155,26 @@ impl Search {
     }
 }
 
+/// Whether a layer of this type is a signature.
+pub(in super::super) fn is_signature(media_type: &str) -> bool {
+    media_type.starts_with(BUNDLE) || media_type == SIMPLE
+}
+
+/// Whether an error is about this content only, and says nothing of the registry.
+pub(in super::super) fn is_of_content(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::NotFound { .. }
+            | Error::NotRegistry { .. }
+            | Error::Digest { .. }
+            | Error::TooLarge { .. }
+            | Error::TooShort { .. }
+            | Error::Manifest { .. }
+    )
+}
+
 /// Those that may be signatures, bundles first.
-fn likely(referrers: Vec<Referrer>) -> Vec<Referrer> {
+pub(in super::super) fn likely(referrers: Vec<Referrer>) -> Vec<Referrer> {
     let rank = |referrer: &Referrer| {
         let kind = referrer.artifact_type.as_deref().unwrap_or_default();
         if kind.is_empty() { Some(KINDS.len()) } else { KINDS.iter().position(|known| kind.starts_with(known)) }

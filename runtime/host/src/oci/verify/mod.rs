@@ -9,7 +9,7 @@ mod bundle;
 mod certificate;
 mod encoding;
 mod error;
-mod find;
+pub(super) mod find;
 mod judge;
 mod key;
 mod log;

@@ -119,7 +119,8 @@ async fn a_shadow_that_never_ends_delays_nobody_and_the_rest_is_left_out() {
     let bench = bench(&shadow);
     let all = QUEUE + 10;
     for index in 0..all {
-        let asked = tokio::time::timeout(Duration::from_secs(5), bench.policy.evaluate(&input(&index.to_string())));
+        let question = input(&index.to_string());
+        let asked = tokio::time::timeout(Duration::from_secs(5), bench.policy.evaluate(&question));
         assert_eq!(asked.await.unwrap(), answer("in force"));
     }
     let compared = bench.shadow.compared();

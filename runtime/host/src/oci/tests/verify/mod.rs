@@ -1,5 +1,6 @@
 //! Signatures of every form, true and false, in a registry of some lines.
 
+mod carry;
 mod error;
 mod find;
 mod keyless;
