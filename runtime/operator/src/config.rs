@@ -61,6 +61,18 @@ pub struct Config {
     pub registry_cas: Vec<PathBuf>,
     /// Prefixes of `registry/repository` that may be pulled from; empty for all.
     pub allowed_registries: Vec<String>,
+    /// Addresses and ranges that are dialled only for registries that are named: those of the cluster's Services and pods.
+    pub cluster_ranges: Vec<String>,
+    /// How registries are reached: mirrors, CAs, proxies. Read again when it changes.
+    pub registries_file: Option<PathBuf>,
+    /// Docker config with credentials for what names none. Read again when it changes.
+    pub registry_auth_file: Option<PathBuf>,
+    /// Prefixes of `registry/repository` for which credential helpers of that file are run.
+    pub credential_helpers: Vec<String>,
+    /// Whose signatures policies and plugins need. Read again when it changes.
+    pub verification_file: Option<PathBuf>,
+    /// Whose certificates count for keyless signatures. Read again when it changes.
+    pub trust_root: Option<PathBuf>,
     /// Policies of namespaces other than the operator's count, for objects of their own namespace.
     pub tenant_policies: bool,
     /// Proxies on the way to registries.

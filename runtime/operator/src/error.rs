@@ -31,13 +31,13 @@ pub enum Error {
     /// Policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] weir_host::files::Error),
-    /// A CA for registries cannot be read.
-    #[error("--registry-ca {}: {source}", path.display())]
-    RegistryCa {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
+    /// A file that says how registries are reached cannot be used.
+    #[error("{flag}: {problem}")]
+    RegistrySettings {
+        /// The flag.
+        flag: &'static str,
+        /// File, field and cure.
+        problem: String,
     },
     /// How registries are reached is set up wrongly.
     #[error("registries: {0}")]

@@ -1,7 +1,6 @@
 //! Registries, for the commands that speak to them.
 
 mod fault;
-mod helper;
 mod login;
 mod progress;
 

@@ -25,6 +25,9 @@ pub(super) async fn package(
     for note in &artifact.notes {
         decided.find(Severity::Info, "ArtifactNote", "spec.image", note.clone());
     }
+    if !artifact.signers.is_empty() {
+        decided.find(Severity::Info, "ArtifactSigned", "spec.image", format!("signed by {}", artifact.signers.join(", ")));
+    }
     let policy = &policies.plugin_packaging;
     let input = question::input(installation, artifact);
     let reply = policy.ask(&input, |_| Ok(())).await;

@@ -27,7 +27,13 @@ pub(super) fn input(installation: &Validated<'_>, artifact: &Artifact) -> Input 
 
 /// Digest of the question without what the artifact's digest determines: it can be told before anything is fetched.
 pub(super) fn digest(installation: &Validated<'_>, artifact: &str) -> String {
-    hash::digest_json(&(installation.context(), installation.image, artifact, BUNDLED))
+    let (context, image) = (installation.context(), installation.image);
+    match &installation.snapshot.verification {
+        // As records have it that are older than signatures: nobody is asked again for want of them.
+        None => hash::digest_json(&(context, image, artifact, BUNDLED)),
+        // Who signed is no part of the artifact: whose signatures are wanted stands for it.
+        Some(wanted) => hash::digest_json(&(context, image, artifact, BUNDLED, wanted)),
+    }
 }
 
 /// All files by path. Where all texts together would be too long, those that say name and version come first.

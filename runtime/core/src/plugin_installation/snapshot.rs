@@ -89,6 +89,9 @@ pub struct Snapshot {
     pub namespace_labels: Pairs,
     /// Whether its pull Secret can be used.
     pub pull_secret: PullSecret,
+    /// Digest of the signatures that the artifact of `spec.image` needs; none where it needs none. An artifact is fetched with what it needs,
+    /// or not at all.
+    pub verification: Option<String>,
     /// The artifact.
     pub fetch: Fetch,
     /// Who names it.

@@ -125,6 +125,7 @@ impl World {
             installation: serde_json::from_value(installation).unwrap(),
             namespace_labels: BTreeMap::new(),
             pull_secret: PullSecret::Usable,
+            verification: None,
             fetch: Fetch::NotAsked,
             claimants: Vec::new(),
             config_maps: Vec::new(),

@@ -24,6 +24,8 @@ pub enum Range {
     Metadata,
     /// Unspecified, multicast, broadcast.
     Special,
+    /// What the operator's settings refuse.
+    Refused,
 }
 
 impl std::fmt::Display for Range {
@@ -35,6 +37,7 @@ impl std::fmt::Display for Range {
             Self::LinkLocal => "a link-local address",
             Self::Metadata => "the address of a cloud metadata service",
             Self::Special => "an unspecified, multicast or broadcast address",
+            Self::Refused => "an address of the cluster's own",
         })
     }
 }

@@ -38,6 +38,7 @@ pub(super) struct Guard {
     private: bool,
     hosts: Vec<String>,
     networks: Vec<(IpAddr, u8)>,
+    refused: Vec<(IpAddr, u8)>,
     proxies: Vec<String>,
 }
 
@@ -45,15 +46,26 @@ impl Guard {
     /// # Errors
     /// The entry of the list that is neither host, address nor range.
     pub(super) fn new(policy: &DialPolicy, proxies: &Proxies) -> Result<Self, String> {
-        let mut guard =
-            Self { loopback: policy.loopback, private: policy.private, hosts: Vec::new(), networks: Vec::new(), proxies: Vec::new() };
+        let mut guard = Self {
+            loopback: policy.loopback,
+            private: policy.private,
+            hosts: Vec::new(),
+            networks: Vec::new(),
+            refused: Vec::new(),
+            proxies: Vec::new(),
+        };
         for entry in &policy.listed {
-            let (address, bits) = entry.split_once('/').map_or((entry.as_str(), None), |(address, bits)| (address, Some(bits)));
-            match (address.trim_matches(['[', ']']).parse::<IpAddr>(), bits.map(str::parse::<u8>)) {
-                (Ok(address), None) => guard.networks.push((address, width(address))),
-                (Ok(address), Some(Ok(bits))) if bits <= width(address) => guard.networks.push((address, bits)),
-                (Err(_), None) if !entry.is_empty() => guard.hosts.push(entry.to_ascii_lowercase()),
-                (Ok(_) | Err(_), _) => return Err(entry.clone()),
+            match network(entry) {
+                Entry::Network(address, bits) => guard.networks.push((address, bits)),
+                Entry::Host => guard.hosts.push(entry.to_ascii_lowercase()),
+                Entry::Wrong => return Err(entry.clone()),
+            }
+        }
+        for entry in &policy.refused {
+            match network(entry) {
+                Entry::Network(address, bits) => guard.refused.push((address, bits)),
+                // Names are resolved when they are dialled; what is refused is where they lead to.
+                Entry::Host | Entry::Wrong => return Err(entry.clone()),
             }
         }
         for proxy in [&proxies.https, &proxies.http].into_iter().flatten() {
@@ -79,18 +91,35 @@ impl Guard {
     /// Checks one address of `host`.
     pub(super) fn address(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
         let real = embedded(address);
-        let range = range(real);
-        let listed = || {
-            self.hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host))
-                || self.networks.iter().any(|&(network, bits)| inside(address, network, bits) || inside(real, network, bits))
+        let within = |networks: &[(IpAddr, u8)]| {
+            networks.iter().any(|&(network, bits)| inside(address, network, bits) || inside(real, network, bits))
         };
+        let range = if within(&self.refused) { Range::Refused } else { range(real) };
+        let listed = || self.hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host)) || within(&self.networks);
         let allowed = match range {
             Range::Public => true,
             Range::Loopback => self.loopback,
             Range::Private => self.private,
-            Range::LinkLocal | Range::Metadata | Range::Special => false,
+            Range::LinkLocal | Range::Metadata | Range::Special | Range::Refused => false,
         };
         if allowed || listed() { Ok(()) } else { Err(Refused { host: host.to_owned(), address: address.to_string(), range }) }
+    }
+}
+
+/// What an entry of a list is.
+enum Entry {
+    Network(IpAddr, u8),
+    Host,
+    Wrong,
+}
+
+fn network(entry: &str) -> Entry {
+    let (address, bits) = entry.split_once('/').map_or((entry, None), |(address, bits)| (address, Some(bits)));
+    match (address.trim_matches(['[', ']']).parse::<IpAddr>(), bits.map(str::parse::<u8>)) {
+        (Ok(address), None) => Entry::Network(address, width(address)),
+        (Ok(address), Some(Ok(bits))) if bits <= width(address) => Entry::Network(address, bits),
+        (Err(_), None) if !entry.is_empty() => Entry::Host,
+        (Ok(_) | Err(_), _) => Entry::Wrong,
     }
 }
 

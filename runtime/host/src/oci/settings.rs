@@ -134,11 +134,13 @@ pub struct DialPolicy {
     pub private: bool,
     /// Exceptions: host names, addresses, or ranges such as `10.0.0.0/8`.
     pub listed: Vec<String>,
+    /// Addresses and ranges that are dialled only when listed, such as those of a cluster's Services and pods.
+    pub refused: Vec<String>,
 }
 
 impl Default for DialPolicy {
     fn default() -> Self {
-        Self { loopback: true, private: true, listed: Vec::new() }
+        Self { loopback: true, private: true, listed: Vec::new(), refused: Vec::new() }
     }
 }
 

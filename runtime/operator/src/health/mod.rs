@@ -38,6 +38,8 @@ struct State {
     policies: BTreeMap<SlotName, String>,
     /// Policies of the cluster, and what of them runs here.
     reconcile_policies: BTreeMap<String, String>,
+    /// Files of settings by flag, and what is wrong with them.
+    settings: Vec<(String, Option<String>)>,
     leading: bool,
     ticked: Instant,
 }
@@ -86,6 +88,7 @@ impl Default for Health {
             watches: Vec::new(),
             policies: BTreeMap::new(),
             reconcile_policies: BTreeMap::new(),
+            settings: Vec::new(),
             leading: false,
             ticked: Instant::now(),
         })))
@@ -133,6 +136,11 @@ impl Health {
         self.state().reconcile_policies = lines;
     }
 
+    /// Files of settings by flag, and what is wrong with them. A broken one is no matter of readiness: what it said before is in force.
+    pub fn settings(&self, lines: Vec<(String, Option<String>)>) {
+        self.state().settings = lines;
+    }
+
     /// Whether all expected caches are synced, and no watch has been broken for long. Nothing expected is not ready either: the start has
     /// not come that far.
     #[must_use]
@@ -162,6 +170,10 @@ impl Health {
         });
         let policies = state.policies.iter().map(|(slot, digest)| format!("policy {slot}: ok: {digest}\n"));
         let cluster = state.reconcile_policies.iter().map(|(name, word)| format!("policy {name}: {word}\n"));
+        let settings = state.settings.iter().map(|(flag, problem)| match problem {
+            None => format!("settings {flag}: ok\n"),
+            Some(problem) => format!("settings {flag}: not ok: {problem}; what was read before is in force\n"),
+        });
         let end = if state.ready(now) { "ready\n" } else { "not ready\n" };
         std::iter::once(format!("role: ok: {role}\n"))
             .chain(none)
@@ -169,6 +181,7 @@ impl Health {
             .chain(watches)
             .chain(policies)
             .chain(cluster)
+            .chain(settings)
             .chain([end.to_owned()])
             .collect()
     }

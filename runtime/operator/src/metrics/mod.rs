@@ -2,8 +2,10 @@
 
 mod collect;
 mod labels;
+mod policies;
 mod pulls;
 mod shadows;
+mod registries;
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +19,10 @@ use prometheus_client::{
 use weir_host::layer::Counters;
 
 pub use labels::{ErrorReason, Kind, ObjectKind, Outcome, Verb};
+pub use policies::{InForce, Policies, Swap};
 pub use pulls::{PullOutcome, Pulls};
 pub use shadows::{ShadowOutcome, Shadows};
+pub use registries::{Settings, SettingsFile, Signed, VerifyOutcome};
 
 /// What `encode` returns, for the answer's Content-Type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -71,6 +75,10 @@ pub struct Metrics {
     pub pulls: Pulls,
     /// Questions to policies in shadow mode.
     pub shadows: Shadows,
+    /// Files that say how registries are reached, and checks of signatures.
+    pub settings: Settings,
+    /// Policies of the cluster.
+    pub policies: Policies,
 }
 
 impl Metrics {
@@ -91,6 +99,8 @@ impl Metrics {
             leader: Gauge::default(),
             pulls: Pulls::default(),
             shadows: Shadows::default(),
+            settings: Settings::default(),
+            policies: Policies::default(),
         };
         metrics.start_at_zero();
         metrics.register(policies)
@@ -123,6 +133,8 @@ impl Metrics {
         registry.register("weir_leader", "1 when this replica leads", self.leader.clone());
         self.pulls.register(registry);
         self.shadows.register(registry);
+        self.settings.register(registry);
+        self.policies.register(registry);
         registry.register_collector(Box::new(collect::Policies(policies)));
         registry.register_collector(Box::new(collect::Process));
         self
@@ -157,6 +169,11 @@ impl Metrics {
     /// An event was thrown away.
     pub fn event_dropped(&self) {
         self.events_dropped.inc();
+    }
+
+    /// Signatures were looked for.
+    pub fn verified(&self, artifact: Signed, outcome: VerifyOutcome) {
+        self.settings.checked(artifact, outcome);
     }
 
     /// How many objects wait for a pass.

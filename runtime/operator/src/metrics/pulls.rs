@@ -28,12 +28,22 @@ pub enum PullOutcome {
     Refused,
     /// It may pass by itself.
     Transient,
+    /// Not signed as it has to be, or nobody can tell.
+    Unverified,
 }
 
 impl PullOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 7] =
-        [Self::Fetched, Self::Resolved, Self::Cached, Self::Unauthorized, Self::NotFound, Self::Refused, Self::Transient];
+    pub const ALL: [Self; 8] = [
+        Self::Fetched,
+        Self::Resolved,
+        Self::Cached,
+        Self::Unauthorized,
+        Self::NotFound,
+        Self::Refused,
+        Self::Transient,
+        Self::Unverified,
+    ];
 
     /// Label value.
     #[must_use]
@@ -46,6 +56,7 @@ impl PullOutcome {
             Self::NotFound => "not_found",
             Self::Refused => "refused",
             Self::Transient => "transient",
+            Self::Unverified => "unverified",
         }
     }
 }

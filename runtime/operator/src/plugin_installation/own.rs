@@ -150,6 +150,7 @@ mod tests {
             installation: serde_json::from_value(installation).unwrap(),
             namespace_labels: Default::default(),
             pull_secret: PullSecret::Usable,
+            verification: None,
             fetch: Fetch::NotAsked,
             claimants: vec![],
             config_maps: vec![],

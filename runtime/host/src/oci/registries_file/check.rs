@@ -1,11 +1,13 @@
 //! Whether the values of a file can be used, so that a typing error is told with its field and not when a pull fails.
 
-use std::{collections::BTreeMap, fmt::Display, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    Dial, File, bounded,
-    document::{API_VERSION, Document, Entry, KIND},
-    error::Problem,
+    Dial, File,
+    document::{Document, Entry, KIND},
 };
 use crate::oci::{
     DialPolicy, Proxies, Rule,
@@ -13,34 +15,29 @@ use crate::oci::{
     http::certificates,
     reference::{authority, prefix},
     text,
+    yaml_file::{self, Problem, wrong},
 };
-
-fn wrong(field: impl Into<String>, problem: impl Display) -> Problem {
-    Problem::Value { field: field.into(), problem: problem.to_string() }
-}
 
 /// Checks the values, and reads CAs. Paths are relative to `directory`.
 pub(super) fn file(document: Document, directory: &Path) -> Result<File, Problem> {
-    for (field, found, expected) in [("apiVersion", &document.api_version, API_VERSION), ("kind", &document.kind, KIND)] {
-        if found != expected {
-            return Err(wrong(field, format!("it is \"{}\"; write {expected}", text::name(found))));
-        }
-    }
+    yaml_file::kind(&document.api_version, &document.kind, KIND)?;
     let mut hosts = Hosts::default();
     for (index, allowed) in document.allowed.iter().enumerate() {
         hosts.name(&place(&format!("allowed[{index}]"), allowed)?, None, "")?;
     }
-    let mut rules: Vec<Rule> = Vec::new();
+    let (mut rules, mut files): (Vec<Rule>, Vec<PathBuf>) = (Vec::new(), Vec::new());
     for (index, entry) in document.registries.into_iter().enumerate() {
         let field = format!("registries[{index}]");
+        files.extend(entry.ca_file.as_ref().map(|path| directory.join(path)));
         let rule = rule(&field, entry, directory, &mut hosts)?;
         if let Some(other) = rules.iter().position(|other| other.prefix == rule.prefix) {
             return Err(wrong(format!("{field}.prefix"), format!("registries[{other}] has it too; merge the two")));
         }
         rules.push(rule);
     }
-    let dial = Dial { listed: document.dial.listed, private: document.dial.private, loopback: document.dial.loopback };
-    listed(&dial)?;
+    let own = document.dial;
+    let dial = Dial { listed: own.listed, refused: own.refused, private: own.private, loopback: own.loopback };
+    addresses(&dial)?;
     let proxies = Proxies { https: document.proxies.https, http: document.proxies.http, no_proxy: document.proxies.no_proxy };
     urls(&proxies)?;
     let (insecure, secure) = hosts.split();
@@ -53,6 +50,7 @@ pub(super) fn file(document: Document, directory: &Path) -> Result<File, Problem
         proxies,
         dial,
         auth_file: document.auth_file.map(|path| directory.join(path)),
+        files,
     })
 }
 
@@ -77,7 +75,11 @@ fn rule(field: &str, entry: Entry, directory: &Path, hosts: &mut Hosts) -> Resul
     let ca = match (entry.ca, entry.ca_file) {
         (Some(_), Some(_)) => return Err(wrong(format!("{field}.caFile"), "there is `ca` too; leave one of them")),
         (Some(ca), None) => Some((format!("{field}.ca"), ca.into_bytes())),
-        (None, Some(path)) => Some(from_file(format!("{field}.caFile"), &directory.join(path))?),
+        (None, Some(path)) => {
+            let field = format!("{field}.caFile");
+            let pem = yaml_file::named(&field, &directory.join(path))?;
+            Some((field, pem))
+        }
         (None, None) => None,
     };
     if let Some((field, _)) = ca.as_ref().filter(|(_, pem)| certificates(pem).is_empty()) {
@@ -86,19 +88,19 @@ fn rule(field: &str, entry: Entry, directory: &Path, hosts: &mut Hosts) -> Resul
     Ok(Rule { prefix: own, mirrors, mirror_only: entry.mirror_only, ca: ca.map(|(_, pem)| pem) })
 }
 
-fn from_file(field: String, path: &Path) -> Result<(String, Vec<u8>), Problem> {
-    match bounded(path) {
-        Ok(bytes) => Ok((field, bytes)),
-        Err(problem) => Err(wrong(field, format!("{}: {problem}", path.display()))),
-    }
-}
-
-fn listed(dial: &Dial) -> Result<(), Problem> {
+fn addresses(dial: &Dial) -> Result<(), Problem> {
     for (index, entry) in dial.listed.iter().enumerate() {
         let policy = DialPolicy { listed: vec![entry.clone()], ..DialPolicy::default() };
         Guard::new(&policy, &Proxies::default()).map_err(|entry| {
             let problem = format!("\"{}\" is neither host, address nor range; write a host, 10.1.2.3 or 10.0.0.0/8", text::name(&entry));
             wrong(format!("dial.listed[{index}]"), problem)
+        })?;
+    }
+    for (index, entry) in dial.refused.iter().enumerate() {
+        let policy = DialPolicy { refused: vec![entry.clone()], ..DialPolicy::default() };
+        Guard::new(&policy, &Proxies::default()).map_err(|entry| {
+            let problem = format!("\"{}\" is neither address nor range; write 10.1.2.3 or 10.0.0.0/8", text::name(&entry));
+            wrong(format!("dial.refused[{index}]"), problem)
         })?;
     }
     Ok(())

@@ -18,6 +18,7 @@
 //!   noProxy: .corp,10.0.0.0/8
 //! dial:
 //!   listed: [10.0.0.0/8]         # hosts, addresses and ranges that are dialled whatever they are
+//!   refused: [10.96.0.0/12]      # addresses and ranges that are not, unless they are listed
 //!   private: true
 //!   loopback: false
 //! authFile: docker/config.json
@@ -28,18 +29,11 @@
 
 mod check;
 mod document;
-mod error;
 
-use std::{
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-pub use self::error::{FileError, Problem};
-use super::{Proxies, Registries, Rule};
-
-/// Largest file, bytes; of CAs too.
-const MAX_FILE: u64 = 1 << 20;
+pub use super::yaml_file::{FileError, Problem};
+use super::{Proxies, Registries, Rule, yaml_file};
 
 /// A file that was read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,12 +49,15 @@ pub struct File {
     proxies: Proxies,
     dial: Dial,
     auth_file: Option<PathBuf>,
+    /// Further files that were read.
+    files: Vec<PathBuf>,
 }
 
 /// What the file says of addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Dial {
     listed: Vec<String>,
+    refused: Vec<String>,
     private: Option<bool>,
     loopback: Option<bool>,
 }
@@ -70,22 +67,7 @@ struct Dial {
 /// # Errors
 /// Names the file, the field, and what to write instead.
 pub fn read(path: &Path) -> Result<File, FileError> {
-    let bytes = bounded(path).map_err(|problem| FileError { path: path.to_owned(), problem })?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| FileError { path: path.to_owned(), problem: Problem::NotText });
-    text.and_then(|text| {
-        let directory = path.parent().unwrap_or(Path::new(""));
-        document::parse(text)
-            .and_then(|document| check::file(document, directory))
-            .map_err(|problem| FileError { path: path.to_owned(), problem })
-    })
-}
-
-/// A file of at most [`MAX_FILE`] bytes.
-fn bounded(path: &Path) -> Result<Vec<u8>, Problem> {
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| Problem::Unreadable(error.to_string()))?;
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| Problem::Unreadable(error.to_string()))?;
-    if bytes.len() as u64 > MAX_FILE { Err(Problem::TooLarge) } else { Ok(bytes) }
+    yaml_file::read(path, check::file)
 }
 
 impl File {
@@ -93,6 +75,12 @@ impl File {
     #[must_use]
     pub fn auth_file(&self) -> Option<&Path> {
         self.auth_file.as_deref()
+    }
+
+    /// Files that were read beside the file itself: those of CAs.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 
     /// `base` with what the file says: lists grow, and what is one value is replaced where the file has it. A host that the file names is
@@ -111,6 +99,7 @@ impl File {
             no_proxy: own.no_proxy.or(all.proxies.no_proxy),
         };
         all.dial.listed.extend(self.dial.listed.iter().chain(&self.hosts).cloned());
+        all.dial.refused.extend(self.dial.refused.iter().cloned());
         all.dial.private = self.dial.private.unwrap_or(all.dial.private);
         all.dial.loopback = self.dial.loopback.unwrap_or(all.dial.loopback);
         all

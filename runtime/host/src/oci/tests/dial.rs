@@ -41,7 +41,12 @@ fn some_addresses_are_never_dialled() {
 #[test]
 fn ranges_are_refused_and_listed() {
     let strict =
-        |listed: &[&str]| guard(DialPolicy { loopback: false, private: false, listed: listed.iter().map(ToString::to_string).collect() });
+        |listed: &[&str]| guard(DialPolicy {
+            loopback: false,
+            private: false,
+            listed: listed.iter().map(ToString::to_string).collect(),
+            refused: Vec::new(),
+        });
     let none = strict(&[]);
     for url in [
         "http://127.0.0.1/",
@@ -71,4 +76,24 @@ fn lists_are_read_strictly() {
         let policy = DialPolicy { listed: vec![wrong.into()], ..DialPolicy::default() };
         assert_eq!(Guard::new(&policy, &Proxies::default()).unwrap_err(), wrong);
     }
+}
+
+#[test]
+fn what_is_refused_is_dialled_when_listed_only() {
+    let with = |listed: &[&str]| {
+        let listed = listed.iter().map(ToString::to_string).collect();
+        guard(DialPolicy { refused: vec!["10.96.0.0/12".into(), "fd10::/16".into(), "203.0.113.7".into()], listed, ..DialPolicy::default() })
+    };
+    let none = with(&[]);
+    for url in ["http://10.96.0.1/", "http://[::ffff:10.100.2.3]/", "http://[fd10::1]/", "http://203.0.113.7/"] {
+        assert!(refuses(&none, url), "{url}");
+    }
+    assert!(!refuses(&none, "http://10.1.2.3/") && !refuses(&none, "http://203.0.113.8/"));
+    let some = with(&["10.96.7.7", "registry.kube-system.svc"]);
+    assert!(!refuses(&some, "http://10.96.7.7/") && refuses(&some, "http://10.96.7.8/"));
+    assert!(some.address("registry.kube-system.svc", "10.96.7.8".parse().unwrap()).is_ok());
+    let refused = none.address("evil.example.com", "10.96.0.1".parse().unwrap()).unwrap_err().to_string();
+    assert_eq!(refused, "evil.example.com is at 10.96.0.1, an address of the cluster's own, which is not dialled; an operator can list it");
+    let policy = DialPolicy { refused: vec!["registry.corp".into()], ..DialPolicy::default() };
+    assert_eq!(Guard::new(&policy, &Proxies::default()).unwrap_err(), "registry.corp");
 }

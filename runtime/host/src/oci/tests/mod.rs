@@ -20,5 +20,6 @@ mod store;
 mod tags;
 mod tarball;
 mod uploads;
+mod verification_file;
 mod verify;
 mod whole;

@@ -56,7 +56,7 @@ registries:
   ca: |
     {}
 proxies: {{https: 'http://u:p@proxy:3128', noProxy: .corp}}
-dial: {{listed: [10.0.0.0/8], private: false, loopback: true}}
+dial: {{listed: [10.0.0.0/8], refused: [10.96.0.0/12], private: false, loopback: true}}
 authFile: docker/config.json
 ",
         inline.trim().replace('\n', "\n    ")
@@ -67,7 +67,7 @@ authFile: docker/config.json
         insecure: vec!["old.corp".into()],
         allowed: vec!["old.corp".into()],
         proxies: Proxies { https: Some("http://old".into()), http: Some("http://old".into()), no_proxy: None },
-        dial: DialPolicy { loopback: false, private: true, listed: vec!["1.2.3.4".into()] },
+        dial: DialPolicy { loopback: false, private: true, listed: vec!["1.2.3.4".into()], refused: vec!["1.2.0.0/16".into()] },
         ..Registries::default()
     };
     let all = found.registries(base);
@@ -79,6 +79,8 @@ authFile: docker/config.json
         (Some("http://u:p@proxy:3128"), Some("http://old"), Some(".corp"))
     );
     assert_eq!((all.dial.loopback, all.dial.private), (true, false));
+    assert_eq!(all.dial.refused, ["1.2.0.0/16", "10.96.0.0/12"]);
+    assert_eq!(found.files(), [root.path().join("corp.pem")]);
     assert_eq!(all.dial.listed, ["1.2.3.4", "10.0.0.0/8", "fd00::1", "docker.io", "ghcr.io", "mirror.corp", "registry.corp"]);
     assert_eq!(
         all.rules,

@@ -68,6 +68,11 @@ pub struct Requirement {
     pub all_of: Vec<Signer>,
 }
 
+/// Whether a public key can be used.
+pub(super) fn check_key(pem: &[u8]) -> Result<(), KeyProblem> {
+    Key::parse(pem).map(drop)
+}
+
 /// An artifact whose signatures are enough.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verified {

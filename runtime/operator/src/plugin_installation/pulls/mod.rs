@@ -86,6 +86,13 @@ impl Pulls {
         self.table().begin(key, question, anew, Instant::now());
     }
 
+    /// Registries are reached in another way, or other signatures are wanted: everything is asked again when somebody needs it.
+    pub fn anew(&self) {
+        let mut table = self.table();
+        table.anew(Instant::now());
+        self.metrics.pulls.kept(table.shelf.bytes());
+    }
+
     /// It wants nothing any more, or is gone.
     pub fn forget(&self, key: &Key) {
         self.table().forget(key);

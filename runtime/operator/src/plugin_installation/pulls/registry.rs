@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::future::BoxFuture;
 use weir_core::plugin_installation::snapshot::Artifact;
-use weir_host::oci::{Credentials, Error, Limits, Puller, Reference};
+use weir_host::oci::{Credentials, Error, Reference};
 
 use crate::metrics::PullOutcome;
 
@@ -30,28 +30,8 @@ pub struct Problem {
     pub outcome: PullOutcome,
 }
 
-impl Registry for Puller {
-    fn resolve<'a>(&'a self, reference: &'a Reference, credentials: &'a Credentials) -> BoxFuture<'a, Result<String, Problem>> {
-        async move { Puller::resolve(self, reference, credentials).await.map(|r| r.digest).map_err(|e| problem(reference, &e)) }.boxed()
-    }
-
-    fn pull<'a>(&'a self, reference: &'a Reference, credentials: &'a Credentials) -> BoxFuture<'a, Result<Artifact, Problem>> {
-        async move {
-            let pulled = Puller::pull(self, reference, credentials, &Limits::PLUGIN).await.map_err(|e| problem(reference, &e))?;
-            Ok(Artifact {
-                // Of the index where there is one: that is what the tag leads to, and what people see and approve.
-                digest: reference.digest().map(String::from).or(pulled.index_digest).unwrap_or(pulled.digest),
-                annotations: pulled.annotations,
-                signers: Vec::new(),
-                files: pulled.files,
-                notes: pulled.notes,
-            })
-        }
-        .boxed()
-    }
-}
-
-fn problem(reference: &Reference, error: &Error) -> Problem {
+/// Why a registry gave nothing.
+pub(crate) fn problem(reference: &Reference, error: &Error) -> Problem {
     let (text, name) = (error.to_string(), reference.to_string());
     let mut message = if text.contains(&name) { text } else { format!("image {name}: {text}") };
     if error.transient() {

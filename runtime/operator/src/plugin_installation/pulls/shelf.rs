@@ -78,6 +78,11 @@ impl Shelf {
         self.items.insert(place, Item { used: self.clock, bytes, artifact });
     }
 
+    /// Nothing is kept.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.most);
+    }
+
     fn remove(&mut self, place: &Place) {
         if let Some(item) = self.items.remove(place) {
             self.order.remove(&item.used);

@@ -65,6 +65,8 @@ struct Request {
     waiting: BTreeSet<Key>,
     /// Its turn has come.
     begun: bool,
+    /// The settings it was begun under.
+    settings: u64,
 }
 
 pub(super) struct Table {
@@ -75,11 +77,14 @@ pub(super) struct Table {
     /// Requests whose turn has come, and that nobody has made yet.
     ready: VecDeque<Job>,
     pub(super) shelf: Shelf,
+    /// Grows when registries are reached in another way, or other signatures are wanted.
+    settings: u64,
 }
 
 impl Table {
     pub(super) fn new(most_bytes: usize, turns: Turns<Job>) -> Self {
-        Self { demands: HashMap::new(), requests: HashMap::new(), turns, ready: VecDeque::new(), shelf: Shelf::new(most_bytes) }
+        let shelf = Shelf::new(most_bytes);
+        Self { demands: HashMap::new(), requests: HashMap::new(), turns, ready: VecDeque::new(), shelf, settings: 0 }
     }
 
     /// An installation has a question.
@@ -91,6 +96,13 @@ impl Table {
                 self.demands.insert(key.clone(), Demand::new(question));
             }
         }
+    }
+
+    /// Registries are reached in another way, or other signatures are wanted: nothing that is known counts, nor what is on its way.
+    pub(super) fn anew(&mut self, now: Instant) {
+        self.settings = self.settings.wrapping_add(1);
+        self.shelf.clear();
+        self.demands.values_mut().for_each(|demand| demand.again(Anew::Asked, now));
     }
 
     /// It wants nothing any more.
@@ -175,7 +187,8 @@ impl Table {
     /// Gives free places to those whose turn it is.
     fn advance(&mut self) {
         while let Some(job) = self.turns.take() {
-            self.requests.entry(job.clone()).or_default().begun = true;
+            let request = self.requests.entry(job.clone()).or_default();
+            (request.begun, request.settings) = (true, self.settings);
             self.ready.push_back(job);
         }
     }
@@ -188,24 +201,28 @@ impl Table {
         let credentials = match demands.find(|demand| demand.identity == job.identity) {
             Some(demand) => Ok(demand.question.credentials.clone()),
             None => {
-                self.over(&job);
+                drop(self.over(&job));
                 Err(waiting)
             }
         };
         Some(Begun { job, credentials })
     }
 
-    /// A request is over. Tells who has waited.
-    fn over(&mut self, job: &Job) -> BTreeSet<Key> {
+    /// A request is over.
+    fn over(&mut self, job: &Job) -> Request {
         let request = self.requests.remove(job).unwrap_or_default();
         self.turns.ended(job.reference.registry());
         self.advance();
-        request.waiting
+        request
     }
 
     /// A request ended. Tells who has waited.
     pub(super) fn ended(&mut self, job: &Job, result: Result<Good, Problem>, now: Instant) -> BTreeSet<Key> {
-        let waited = self.over(job);
+        let Request { waiting: waited, settings, .. } = self.over(job);
+        if settings != self.settings {
+            // They ask again, under the settings of now.
+            return waited;
+        }
         if let Ok(Good::Artifact(artifact)) = &result {
             self.shelf.put(Place::of(&job.reference), Arc::clone(artifact));
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde::Deserialize;
-use weir_host::oci::{Credentials, Secret};
+use crate::oci::{Credentials, Secret};
 
 /// Largest answer, bytes.
 const MAX_ANSWER: u64 = 64 << 10;
