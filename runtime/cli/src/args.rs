@@ -82,6 +82,13 @@ pub struct Plan {
     /// How --pull reaches registries. Pull Secrets of the manifests are not used: their values are never read.
     #[command(flatten)]
     pub registry: crate::registry::Flags,
+    /// YAML file that says whose signatures artifacts need (docs/registries.md); nothing is verified without it. Signatures are in the registry,
+    /// so that --pull is needed, also for what --artifact gives.
+    #[arg(long, env = "WEIR_VERIFICATION_FILE", value_name = "FILE")]
+    pub verification_file: Option<PathBuf>,
+    /// Whose certificates and logs count for keyless signatures: a trusted_root.json of sigstore.
+    #[arg(long, env = "WEIR_TRUST_ROOT", value_name = "FILE")]
+    pub trust_root: Option<PathBuf>,
     /// Let DataPlanes use installations of other namespaces without a ReferenceGrant, as Kong's operator does.
     #[arg(long, env = "WEIR_ALLOW_CROSS_NAMESPACE_PLUGINS")]
     pub allow_cross_namespace_plugins: bool,

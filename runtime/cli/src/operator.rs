@@ -130,7 +130,28 @@ pub struct Args {
     /// PEM file with CAs of registries, trusted beside the system's. Repeatable.
     #[arg(long = "registry-ca", env = "WEIR_REGISTRY_CA", value_name = "FILE", value_delimiter = ',')]
     registry_cas: Vec<PathBuf>,
-    /// Pull plugins from this registry, or from what is below this path of one, only. Repeatable; everything is allowed by default. A
+    /// YAML file that says how registries are reached: mirrors, CAs, proxies, credentials (docs/registries.md). It is read again when it
+    /// changes.
+    #[arg(long, env = "WEIR_REGISTRIES_FILE", value_name = "FILE")]
+    registries_file: Option<PathBuf>,
+    /// Docker config with credentials for plugins and policies that name no pull Secret. It is read again when it changes.
+    #[arg(long, env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE")]
+    registry_auth_file: Option<PathBuf>,
+    /// Run the credential helpers that this docker config names for this registry, or for what is below this path of one. Repeatable; none is
+    /// run by default.
+    #[arg(long = "credential-helpers", env = "WEIR_CREDENTIAL_HELPERS", value_name = "PREFIX", value_delimiter = ',')]
+    credential_helpers: Vec<String>,
+    /// YAML file that says whose signatures plugins and policies need (docs/registries.md). It is read again when it changes.
+    #[arg(long, env = "WEIR_VERIFICATION_FILE", value_name = "FILE")]
+    verification_file: Option<PathBuf>,
+    /// Whose certificates and logs count for keyless signatures: a trusted_root.json of sigstore. It is read again when it changes.
+    #[arg(long, env = "WEIR_TRUST_ROOT", value_name = "FILE")]
+    trust_root: Option<PathBuf>,
+    /// Addresses of Services and pods: registries there are reached only when their host is named. Repeatable; the API server's own address is
+    /// one of them.
+    #[arg(long = "cluster-range", env = "WEIR_CLUSTER_RANGE", value_name = "CIDR", value_delimiter = ',')]
+    cluster_ranges: Vec<String>,
+    /// Pull plugins and policies from this registry, or from what is below this path of one, only. Repeatable; everything is allowed by default. A
     /// registry on the operator's own loopback has to be named here, or as insecure.
     #[arg(long, env = "WEIR_ALLOWED_REGISTRIES", value_name = "PREFIX", value_delimiter = ',')]
     allowed_registries: Vec<String>,
@@ -244,6 +265,12 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         insecure_registries: given(&args.insecure_registries),
         registry_cas: args.registry_cas.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect(),
         allowed_registries: given(&args.allowed_registries),
+        cluster_ranges: ranges(&args.cluster_ranges, |name| std::env::var(name).ok()),
+        registries_file: file(args.registries_file.as_ref()),
+        registry_auth_file: file(args.registry_auth_file.as_ref()),
+        credential_helpers: given(&args.credential_helpers),
+        verification_file: file(args.verification_file.as_ref()),
+        trust_root: file(args.trust_root.as_ref()),
         proxies: proxies(|name| std::env::var(name).ok()),
         clock_offset_file: args.clock_offset_file.clone(),
     })
@@ -252,6 +279,17 @@ fn config(args: &Args) -> anyhow::Result<Config> {
 /// An environment variable that is empty gives one empty value.
 fn given(values: &[String]) -> Vec<String> {
     values.iter().filter(|value| !value.is_empty()).cloned().collect()
+}
+
+/// A variable that is empty names no file.
+fn file(path: Option<&PathBuf>) -> Option<PathBuf> {
+    path.filter(|path| !path.as_os_str().is_empty()).cloned()
+}
+
+/// What is given, and the API server's own address, as every pod knows it.
+fn ranges(given_ranges: &[String], variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let server = variable("KUBERNETES_SERVICE_HOST").filter(|host| host.parse::<std::net::IpAddr>().is_ok());
+    given(given_ranges).into_iter().chain(server).collect()
 }
 
 /// The proxies that every program takes from its environment, in lower or upper case.
@@ -305,6 +343,12 @@ fn print(args: &Args) -> serde_json::Value {
         "insecure-registry": args.insecure_registries,
         "registry-ca": args.registry_cas,
         "allowed-registries": args.allowed_registries,
+        "registries-file": args.registries_file,
+        "registry-auth-file": args.registry_auth_file,
+        "credential-helpers": args.credential_helpers,
+        "verification-file": args.verification_file,
+        "trust-root": args.trust_root,
+        "cluster-range": args.cluster_ranges,
         "clock-offset-file": args.clock_offset_file,
     })
 }

@@ -70,13 +70,25 @@ pub struct Authority {
     problem: RwLock<Option<String>>,
     /// The Secret's content that is in force: what is written back when somebody deletes the Secret, so that no gateway has to roll.
     content: RwLock<Option<BTreeMap<String, ByteString>>>,
+    /// The key that seals last answers, as it is in force: what is written back when somebody deletes its Secret.
+    sealing: RwLock<Option<Vec<u8>>>,
 }
 
 impl Authority {
     /// Nothing is read yet. `key` is what a CA that has to be made gets.
     #[must_use]
     pub fn new(client: Client, name: Key, key: KeyAlgorithm, secret_label: String, clock: Clock) -> Self {
-        Self { client, name, key, secret_label, clock, ca: RwLock::default(), problem: RwLock::default(), content: RwLock::default() }
+        Self {
+            client,
+            name,
+            key,
+            secret_label,
+            clock,
+            ca: RwLock::default(),
+            problem: RwLock::default(),
+            content: RwLock::default(),
+            sealing: RwLock::default(),
+        }
     }
 
     /// What passes see of it; none before it was read.
@@ -177,26 +189,71 @@ impl Authority {
         Ok(tls_secret(metadata, [("ca.crt", leaf.ca_crt), ("tls.crt", leaf.tls_crt), ("tls.key", leaf.tls_key)]))
     }
 
+    /// Where the key is that seals last answers.
+    #[must_use]
+    pub fn sealing_name(&self) -> Key {
+        Key::new(&self.name.namespace, SEALING_SECRET)
+    }
+
     /// The key that seals last answers; made where it is missing.
     ///
     /// # Errors
     /// Why there is none.
     pub async fn sealing(&self) -> Result<Sealing, Error> {
-        let name = Key::new(&self.name.namespace, SEALING_SECRET);
-        let api = Api::<Secret>::namespaced(self.client.clone(), &name.namespace);
-        let secret = match api.get_opt(&name.name).await.map_err(|source| Error::Api { name: name.clone(), source })? {
+        let secret = match self.sealing_secret().await? {
             Some(secret) => secret,
             None => {
                 let mut bytes = vec![0_u8; SEALING_BYTES];
                 let random = rustls::crypto::aws_lc_rs::default_provider().secure_random;
                 random.fill(&mut bytes).map_err(|_| Error::Random)?;
-                let metadata =
-                    ObjectMeta { name: Some(name.name.clone()), namespace: Some(name.namespace.clone()), ..ObjectMeta::default() };
-                let data = Some([(SEALING_KEY.to_owned(), ByteString(bytes))].into());
-                self.stored(&api, &Secret { metadata, data, immutable: Some(true), ..Secret::default() }).await?
+                self.store_sealing(bytes).await?
             }
         };
-        let key = secret.data.and_then(|mut d| d.remove(SEALING_KEY)).map(|b| b.0).filter(|b| b.len() >= SEALING_BYTES);
-        key.map(|bytes| Sealing::Key(SealingKey::new(bytes))).ok_or(Error::SealingKey(name))
+        let bytes = sealing_bytes(secret).ok_or_else(|| Error::SealingKey(self.sealing_name()))?;
+        *self.sealing.write().unwrap_or_else(PoisonError::into_inner) = Some(bytes.clone());
+        Ok(Sealing::Key(SealingKey::new(bytes)))
     }
+
+    /// Writes the key in force back where its Secret was deleted, so that a restart still believes what was recorded with it. Another key
+    /// in its place counts with the next start.
+    ///
+    /// # Errors
+    /// When the API server does not answer, or refuses.
+    pub async fn keep_sealing(&self) -> Result<(), Error> {
+        let Some(known) = self.sealing.read().unwrap_or_else(PoisonError::into_inner).clone() else { return Ok(()) };
+        let name = self.sealing_name();
+        match self.sealing_secret().await? {
+            None => {
+                tracing::warn!(secret = %name, "the key of last answers was deleted and is written back");
+                self.store_sealing(known).await.map(drop)
+            }
+            Some(secret) => {
+                if sealing_bytes(secret).as_ref() == Some(&known) {
+                    return Ok(());
+                }
+                tracing::error!(secret = %name, "the key of last answers was replaced: the one in force stays until the operator restarts, \
+                    and then every last answer is asked for anew; delete the Secret, and the one in force is written back");
+                Ok(())
+            }
+        }
+    }
+
+    async fn sealing_secret(&self) -> Result<Option<Secret>, Error> {
+        let name = self.sealing_name();
+        let api = Api::<Secret>::namespaced(self.client.clone(), &name.namespace);
+        api.get_opt(&name.name).await.map_err(|source| Error::Api { name, source })
+    }
+
+    async fn store_sealing(&self, bytes: Vec<u8>) -> Result<Secret, Error> {
+        let name = self.sealing_name();
+        let api = Api::<Secret>::namespaced(self.client.clone(), &name.namespace);
+        let metadata = ObjectMeta { name: Some(name.name), namespace: Some(name.namespace), ..ObjectMeta::default() };
+        let data = Some([(SEALING_KEY.to_owned(), ByteString(bytes))].into());
+        self.stored(&api, &Secret { metadata, data, immutable: Some(true), ..Secret::default() }).await
+    }
+}
+
+fn sealing_bytes(secret: Secret) -> Option<Vec<u8>> {
+    let bytes = secret.data.and_then(|mut data| data.remove(SEALING_KEY)).map(|bytes| bytes.0);
+    bytes.filter(|bytes| bytes.len() >= SEALING_BYTES)
 }

@@ -80,3 +80,48 @@ pub struct Config {
     /// For tests: a file with seconds that are added to the clock.
     pub clock_offset_file: Option<PathBuf>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Settings of which a test changes some.
+    pub(crate) fn config() -> Config {
+        let none = String::new;
+        Config {
+            kubeconfig: None,
+            namespace: "weir-system".into(),
+            watch_namespaces: Vec::new(),
+            identity: "test".into(),
+            policies: Vec::new(),
+            settings: Vec::new(),
+            cache_dir: None,
+            cluster_name: none(),
+            cluster_labels: Pairs::new(),
+            validate_images: true,
+            secret_label: none(),
+            ca_secret: "ca".into(),
+            ca_key: KeyAlgorithm::EcdsaP256,
+            certificate_ttl: Duration::from_secs(3_600),
+            certificate_margin: Duration::from_secs(60),
+            metrics_address: "0".into(),
+            probes_address: "0".into(),
+            leader: None,
+            concurrency: 1,
+            plugin_installations: true,
+            cross_namespace_plugins: false,
+            insecure_registries: Vec::new(),
+            registry_cas: Vec::new(),
+            allowed_registries: Vec::new(),
+            cluster_ranges: Vec::new(),
+            registries_file: None,
+            registry_auth_file: None,
+            credential_helpers: Vec::new(),
+            verification_file: None,
+            trust_root: None,
+            tenant_policies: false,
+            proxies: weir_host::oci::Proxies::default(),
+            clock_offset_file: None,
+        }
+    }
+}

@@ -7,7 +7,7 @@ use weir_core::{decisions::Sealing, policy::Pairs};
 
 use crate::{
     apply::Writer, authority::Authority, clock::Clock, dataplane::Renewals, events::Publisher, konnect_extension::Users, memory::Memory,
-    metrics::Metrics, plugin_installation, queue::Queue, reconcile_policy, secrets::Secrets, world::World,
+    metrics::Metrics, plugin_installation, queue::Queue, reconcile_policy, registries::Live, secrets::Secrets, world::World,
 };
 
 /// Settings that passes read.
@@ -17,8 +17,6 @@ pub struct Settings {
     pub namespace: String,
     /// Policies of other namespaces count.
     pub tenant_policies: bool,
-    /// Digest of the signatures that every artifact needs; empty where none is wanted.
-    pub verification: String,
     /// Name of the cluster, for policies.
     pub cluster_name: String,
     /// Labels of the cluster, for policies.
@@ -56,6 +54,8 @@ pub struct Context {
     pub authority: Arc<Authority>,
     /// Digests of users' Secrets.
     pub secrets: Secrets,
+    /// How registries are reached, and whose signatures count.
+    pub registries: Arc<Live>,
     /// Policies, and who answers.
     pub policies: reconcile_policy::Shared,
     /// Seals last answers; set once, before the first pass.

@@ -24,7 +24,7 @@ pub mod plugin_installation;
 pub mod policies;
 pub mod queue;
 pub mod reconcile_policy;
-mod registries;
+pub mod registries;
 mod run;
 pub mod secrets;
 mod setup;

@@ -15,7 +15,8 @@ use crate::{
     health::Health,
     kong, konnect_extension, leader,
     metrics::{Kind, Metrics},
-    plugin_installation, reconcile_policy, registries,
+    plugin_installation, reconcile_policy,
+    registries::{Changed, Live},
     setup::{Shell, client, context, load_policies, serve},
     watch::{Pending, Watching, until_done},
 };
@@ -40,14 +41,20 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     let stopped = stopping(stop);
     let mut servers = JoinSet::new();
     serve(&config, &health, &metrics, &stopped, &mut servers).await?;
-    let (registries, puller) = registries::puller(&config)?;
+    let registries = Arc::new(Live::start(&config, Arc::clone(&metrics), health.clone())?);
     let clock = Clock::default();
     if let Some(file) = &config.clock_offset_file {
         tokio::spawn(clock.clone().follow(file.clone()));
     }
-    let answering = load_policies(&config, &counters, &health, &clock)?;
-    let shell =
-        Shell { client: client.clone(), clock, metrics: Arc::clone(&metrics), health: health.clone(), answering, registries, puller };
+    let answering = load_policies(&config, &counters, &health, &clock, &metrics)?;
+    let shell = Shell {
+        client: client.clone(),
+        clock,
+        metrics: Arc::clone(&metrics),
+        health: health.clone(),
+        answering,
+        registries: Arc::clone(&registries),
+    };
     let context = context(&config, shell);
     let pending = Pending::new(if config.plugin_installations { 4 } else { 3 });
     let watching = Watching {
@@ -64,6 +71,8 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     }
     watches.spawn(reconcile_policy::watches::run(Arc::clone(&context), watching.clone()));
     watches.spawn(reconcile_policy::news(Arc::clone(&context)));
+    let shared = Arc::clone(&context);
+    watches.spawn(registries.watch(move |changed| settings_changed(&shared, changed)));
     watches.spawn(konnect_extension::watches::run(Arc::clone(&context), watching));
     let held = match lead(&client, &config, &stopped).await {
         Led::Stopped => return Ok(()),
@@ -78,6 +87,19 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     servers.shutdown().await;
     tracing::info!("stopped");
     result
+}
+
+/// Registries are reached in another way, or other signatures are wanted; or a file says nothing that can be used.
+fn settings_changed(context: &Context, changed: Changed) {
+    match changed {
+        Changed::Settings => {
+            context.plugins.pulls.anew();
+            context.policies.works.retry_all();
+            context.all_installations();
+        }
+        Changed::Problems => {}
+    }
+    context.world.policies.keys().into_iter().for_each(|key| context.policies.queue.now(key));
 }
 
 enum Led {
@@ -235,6 +257,10 @@ async fn authority(context: &Context, stopped: &watch::Receiver<bool>) {
                 }
                 failures = failures.saturating_add(1);
             }
+        }
+        if let Err(error) = context.authority.keep_sealing().await {
+            tracing::warn!(%error, "nobody knows whether the key of last answers is still there");
+            failures = failures.saturating_add(1);
         }
         let again = Duration::from_secs(u64::from(failures.min(30)));
         tokio::select! {

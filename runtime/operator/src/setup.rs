@@ -15,7 +15,7 @@ use tokio::{
 use weir_host::{
     files::Files,
     layer::Counters,
-    oci::{Puller, Registries, Store},
+    oci::Store,
     wasm::{Config as WasmConfig, Wasm},
 };
 
@@ -35,6 +35,7 @@ use crate::{
     plugin_installation::{self, pull_secret::PullSecrets, pulls::Pulls},
     policies::{Base, Book, Revisions, Samples},
     reconcile_policy,
+    registries::{Live, Shops},
     secrets::Secrets,
     world::World,
 };
@@ -90,13 +91,19 @@ pub(crate) struct Answering {
 }
 
 /// The policies in force at the start.
-pub(crate) fn load_policies(config: &Config, counters: &Arc<Counters>, health: &Health, clock: &Clock) -> Result<Answering, Error> {
+pub(crate) fn load_policies(
+    config: &Config,
+    counters: &Arc<Counters>,
+    health: &Health,
+    clock: &Clock,
+    metrics: &Arc<Metrics>,
+) -> Result<Answering, Error> {
     let files = Files::named(&config.policies, &config.settings)?;
     let compile_program = std::env::current_exe().ok().filter(|exe| exe.file_stem().is_some_and(|name| name == "weir"));
     let cache_dir = config.cache_dir.as_ref().map(|dir| dir.join("aot"));
     let host = Wasm::new(WasmConfig { cache_dir, compile_program, ..WasmConfig::default() }).map_err(Error::Host)?;
     let samples = Arc::new(Samples::default());
-    let (breakers, ended) = reconcile_policy::breakers(clock.clone());
+    let (breakers, ended) = reconcile_policy::breakers(clock.clone(), Arc::clone(metrics));
     let base = Base::load(host.clone(), files, Arc::clone(counters), Arc::clone(&samples), health.clone())?;
     let revisions = Arc::new(Revisions::new(host, Arc::clone(counters), samples, breakers));
     Ok(Answering { base: Arc::new(base), revisions, ended })
@@ -117,13 +124,12 @@ pub(crate) struct Shell {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) health: Health,
     pub(crate) answering: Answering,
-    pub(crate) registries: Registries,
-    pub(crate) puller: Puller,
+    pub(crate) registries: Arc<Live>,
 }
 
 /// What every pass has at hand.
 pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
-    let Shell { client, clock, metrics, health, answering, registries, puller } = shell;
+    let Shell { client, clock, metrics, health, answering, registries } = shell;
     let world = Arc::new(World::default());
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     let ca = Key::new(&config.namespace, &config.ca_secret);
@@ -134,20 +140,19 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
         known: plugin_installation::Known::default(),
         looks: plugin_installation::Looks::default(),
         pull_secrets: PullSecrets::new(client.clone(), Arc::clone(&world)),
-        pulls: Pulls::new(Arc::new(puller.clone()), Arc::clone(&metrics)),
+        pulls: Pulls::new(Arc::new(Shops::new(Arc::clone(&registries), Arc::clone(&metrics))), Arc::clone(&metrics)),
     };
     let policies = reconcile_policy::Shared::new(reconcile_policy::Parts {
         book: Arc::new(Book::new(answering.base, config.namespace.clone(), config.tenant_policies)),
         revisions: answering.revisions,
         ended: answering.ended,
-        sources: reconcile_policy::sources(client.clone(), registries, puller, store(config)),
-        signatures: reconcile_policy::Signatures::default(),
+        sources: reconcile_policy::sources(client.clone(), Arc::clone(&registries), store(config)),
+        metrics: Arc::clone(&metrics),
         world: Arc::clone(&world),
         clock: clock.clone(),
         health,
         operator_namespace: config.namespace.clone(),
         tenants: config.tenant_policies,
-        shadows: metrics.shadows.clone(),
     });
     Arc::new(Context {
         writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),
@@ -155,12 +160,12 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
         events: Publisher::start(client, config.identity.clone(), Arc::clone(&metrics)),
         world,
         authority,
+        registries,
         policies,
         sealing: std::sync::OnceLock::new(),
         settings: Settings {
             namespace: config.namespace.clone(),
             tenant_policies: config.tenant_policies,
-            verification: String::new(),
             cluster_name: config.cluster_name.clone(),
             cluster_labels: config.cluster_labels.clone(),
             validate_images: config.validate_images,

@@ -71,6 +71,16 @@ pub struct Watching {
 }
 
 impl Watching {
+    /// The same for one namespace more, where not all of them are watched: what the operator's own namespace holds counts everywhere.
+    #[must_use]
+    pub fn and(&self, namespace: &str) -> Self {
+        let mut more = self.clone();
+        if !more.namespaces.is_empty() && !more.namespaces.iter().any(|known| known == namespace) {
+            more.namespaces.push(namespace.to_owned());
+        }
+        more
+    }
+
     /// One more watch whose list is waited for.
     pub fn expect(&self, kind: ObjectKind) {
         self.pending.add();

@@ -99,3 +99,24 @@ fn names_that_clusters_have_are_taken() {
     );
     assert_eq!((config.leader.unwrap().name.as_str(), config.ca_secret.as_str()), ("weir.blue", "ca.example.com"));
 }
+
+#[test]
+fn files_of_registries_are_named_and_empty_variables_name_none() {
+    let none = config(&parse(&["--registries-file=", "--registry-auth-file=", "--verification-file=", "--trust-root="])).unwrap();
+    assert_eq!((none.registries_file, none.registry_auth_file, none.verification_file, none.trust_root), (None, None, None, None));
+    let args = ["--registries-file", "r.yaml", "--registry-auth-file", "a.json", "--verification-file", "v.yaml", "--trust-root", "t.json"];
+    let all = config(&parse(&[args.as_slice(), &["--credential-helpers", "ghcr.io,quay.io/a"]].concat())).unwrap();
+    let files = [all.registries_file, all.registry_auth_file, all.verification_file, all.trust_root].map(|path| path.unwrap());
+    assert_eq!(files, ["r.yaml", "a.json", "v.yaml", "t.json"].map(PathBuf::from));
+    assert_eq!(all.credential_helpers, ["ghcr.io", "quay.io/a"]);
+}
+
+#[test]
+fn the_api_servers_own_address_is_one_of_the_clusters() {
+    let given = ["10.96.0.0/12".to_owned(), String::new()];
+    let with = |host: &'static str| ranges(&given, move |name| (name == "KUBERNETES_SERVICE_HOST").then(|| host.to_owned()));
+    assert_eq!(with("10.96.0.1"), ["10.96.0.0/12", "10.96.0.1"]);
+    assert_eq!(with("fd10::1"), ["10.96.0.0/12", "fd10::1"]);
+    assert_eq!(with("kubernetes.example.com"), ["10.96.0.0/12"]);
+    assert_eq!(ranges(&[], |_| None), Vec::<String>::new());
+}

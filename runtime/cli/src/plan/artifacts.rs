@@ -12,6 +12,7 @@ use std::{
 use weir_core::plugin_installation::snapshot::{Artifact, Fetch};
 use weir_host::oci::{self, Limits, Reference};
 
+use super::verification::Verification;
 use crate::{
     args,
     exit::Failure,
@@ -23,13 +24,17 @@ pub struct Artifacts {
     /// What `--artifact` gives, by the reference in its canonical form.
     given: BTreeMap<String, Given>,
     registry: Option<Registry>,
+    verification: Verification,
 }
+
+/// An artifact, and the digests that a signature of it may be about.
+type Whole = (Artifact, Vec<String>);
 
 struct Given {
     /// The reference as it was written.
     reference: String,
     /// Its content, or why an operator would not take it.
-    artifact: Result<Arc<Artifact>, String>,
+    artifact: Result<Whole, String>,
 }
 
 impl Artifacts {
@@ -42,7 +47,7 @@ impl Artifacts {
         for (reference, path) in &args.artifacts {
             let key = canonical(reference).map_err(|error| Failure::usage(format!("--artifact {reference}: {error}")))?;
             let artifact = match oci::local::read(path, &Limits::default()) {
-                Ok(artifact) => Ok(Arc::new(core_artifact(artifact))),
+                Ok(artifact) => Ok(core_artifact(artifact)),
                 Err(error) if is_no_artifact(&error) => {
                     return Err(Failure::usage(format!("--artifact {reference}={}: {error}", path.display())).into());
                 }
@@ -52,7 +57,8 @@ impl Artifacts {
                 return Err(Failure::usage(format!("--artifact {reference} is there twice")).into());
             }
         }
-        Ok(Self { given, registry: args.pull.then(|| Registry::new(&args.registry, Lookup::Nowhere, args.quiet)).transpose()? })
+        let registry = args.pull.then(|| Registry::new(&args.registry, Lookup::Nowhere, args.quiet)).transpose()?;
+        Ok(Self { given, registry, verification: Verification::new(args)? })
     }
 
     /// The artifact that an installation's `spec.image` names.
@@ -61,14 +67,27 @@ impl Artifacts {
             Ok(reference) => reference,
             Err(error) => return Fetch::Failed { message: format!("spec.image: {error}"), transient: false, digest: None },
         };
-        match (self.given.get(&reference.to_string()), &self.registry) {
-            (Some(Given { artifact: Ok(artifact), reference: _ }), _) => Fetch::Fetched(Arc::clone(artifact)),
-            (Some(Given { artifact: Err(message), reference: _ }), _) => {
-                Fetch::Failed { message: message.clone(), transient: false, digest: None }
-            }
+        let found = match (self.given.get(&reference.to_string()), &self.registry) {
+            (Some(Given { artifact, reference: _ }), _) => artifact.clone().map_err(|message| (message, false)),
             (None, Some(registry)) => pull(registry, &reference),
-            (None, None) => Fetch::NotAsked,
+            (None, None) => return Fetch::NotAsked,
+        };
+        match found.and_then(|whole| self.verified(&reference, whole)) {
+            Ok(artifact) => Fetch::Fetched(Arc::new(artifact)),
+            Err((message, transient)) => Fetch::Failed { message, transient, digest: None },
         }
+    }
+
+    /// The artifact with its signers, if it has those that it needs.
+    fn verified(&self, reference: &Reference, (artifact, digests): Whole) -> Result<Artifact, (String, bool)> {
+        let signers = self.verification.signers(self.registry.as_ref(), reference, &digests);
+        let signers = signers.map_err(|unverified| (unverified.message, unverified.transient))?;
+        Ok(Artifact { signers, verification: self.verification.wanted(reference), ..artifact })
+    }
+
+    /// Digest of the signatures that an image needs; none where it needs none.
+    pub(super) fn wanted(&self, image: &str) -> Option<String> {
+        self.verification.wanted(&Reference::parse(image).ok()?)
     }
 
     /// References of `--artifact` that none of these images is, as they were written.
@@ -98,15 +117,10 @@ fn without_folder(message: &str, path: &Path) -> String {
     message.replacen(&path.display().to_string(), &name, 1)
 }
 
-fn pull(registry: &Registry, reference: &Reference) -> Fetch {
-    let credentials = match registry.credentials(reference) {
-        Ok(credentials) => credentials,
-        Err(failure) => return Fetch::Failed { message: failure.message, transient: false, digest: None },
-    };
-    match registry.wait(registry.puller().pull(reference, &credentials, &Limits::default())) {
-        Ok(artifact) => Fetch::Fetched(Arc::new(core_artifact(artifact))),
-        Err(error) => Fetch::Failed { transient: error.transient(), message: error.to_string(), digest: None },
-    }
+fn pull(registry: &Registry, reference: &Reference) -> Result<Whole, (String, bool)> {
+    let credentials = registry.credentials(reference).map_err(|failure| (failure.message, false))?;
+    let pulled = registry.wait(registry.puller().pull(reference, &credentials, &Limits::default()));
+    pulled.map(core_artifact).map_err(|error| (error.to_string(), error.transient()))
 }
 
 fn canonical(reference: &str) -> Result<String, oci::ReferenceError> {
@@ -114,12 +128,15 @@ fn canonical(reference: &str) -> Result<String, oci::ReferenceError> {
 }
 
 /// The artifact as the core takes it. What people approve is what the reference leads to: the index, where there is one.
-fn core_artifact(artifact: oci::Artifact) -> Artifact {
-    Artifact {
+fn core_artifact(artifact: oci::Artifact) -> Whole {
+    let digests = std::iter::once(artifact.digest.clone()).chain(artifact.index_digest.clone()).collect();
+    let artifact = Artifact {
         digest: artifact.index_digest.unwrap_or(artifact.digest),
         annotations: artifact.annotations,
         signers: Vec::new(),
+        verification: None,
         files: artifact.files,
         notes: artifact.notes,
-    }
+    };
+    (artifact, digests)
 }

@@ -106,6 +106,7 @@ impl World<'_> {
             operator: self.operator(),
             namespace_labels: self.namespace_labels(&namespace),
             pull_secret: PullSecret::Usable,
+            verification: artifacts.wanted(&installation.spec.image),
             fetch: artifacts.of(&installation.spec.image),
             claimants: self.claimants(&installation),
             config_maps: self.owned_maps(&namespace, &uid),

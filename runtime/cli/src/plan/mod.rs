@@ -7,6 +7,7 @@ pub mod installations;
 pub mod policies;
 pub mod report;
 mod sources;
+mod verification;
 
 use std::{collections::BTreeSet, io::Write, path::Path};
 

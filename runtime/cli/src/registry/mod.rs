@@ -16,7 +16,7 @@ pub use self::{
 use self::{login::Login, progress::Progress};
 use crate::exit::Failure;
 
-/// Largest file of credentials or CAs, bytes.
+/// Largest file of CAs, bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 /// How registries are reached.
@@ -54,7 +54,7 @@ impl Registry {
         let cas = flags.registry_cas.iter().filter(|path| !path.as_os_str().is_empty());
         let registries = Registries {
             insecure: flags.insecure_registries.iter().filter(|host| !host.is_empty()).cloned().collect(),
-            ca_bundles: cas.map(|path| Ok(read("--registry-ca", path)?)).collect::<anyhow::Result<_>>()?,
+            ca_bundles: cas.map(|path| Ok(read("--registry-ca", path, MAX_FILE)?)).collect::<anyhow::Result<_>>()?,
             proxies: crate::operator::proxies(|name| std::env::var(name).ok()),
             ..Registries::default()
         };
@@ -95,14 +95,14 @@ impl Registry {
     }
 }
 
-/// A file that `flag` names.
-fn read(flag: &str, path: &std::path::Path) -> Result<Vec<u8>, Failure> {
+/// A file that `flag` names, of at most so many bytes.
+pub(crate) fn read(flag: &str, path: &std::path::Path, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |why: String| Failure::usage(format!("{flag} {}: {why}", path.display()));
     let file = std::fs::File::open(path).map_err(|error| failed(error.to_string()))?;
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(failed(format!("over {} MiB", MAX_FILE >> 20)));
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| failed(error.to_string()))?;
+    if bytes.len() as u64 > most {
+        return Err(failed(format!("over {} MiB", most >> 20)));
     }
     Ok(bytes)
 }

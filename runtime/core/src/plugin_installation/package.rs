@@ -53,7 +53,7 @@ pub(super) async fn package(
         let message = format!("ConfigMap {name:?}, which would hold the plugin's files, belongs to somebody else: delete it");
         return failed(reasons::NAME_TAKEN, message);
     }
-    match decisions(installation, (reply.by, reply.fallback_for), &content, sealing) {
+    match decisions(installation, (reply.by, reply.fallback_for), artifact, &content, sealing) {
         Ok(decisions) => Progress::Accepted { content: Box::new(content), files, decisions },
         Err(bytes) => {
             let what = format!("the record of this artifact has {bytes} bytes, at most {MAX_BYTES} can be kept");
@@ -84,12 +84,14 @@ fn waits(installation: &Validated<'_>, content: &Content) -> bool {
 fn decisions(
     installation: &Validated<'_>,
     (policy, fallback_for): (&Identity, Option<&Identity>),
+    artifact: &Artifact,
     content: &Content,
     sealing: &Sealing,
 ) -> Result<String, usize> {
     let record = Record {
         policy: policy.clone(),
-        input: question::digest(installation, &content.digest),
+        // What was looked for when it was fetched: the wishes may be others by now.
+        input: question::digest(installation, &content.digest, artifact.verification.as_deref()),
         answer: content.clone(),
         fallback_for: fallback_for.cloned(),
         mac: String::new(),

@@ -25,10 +25,10 @@ pub(super) fn input(installation: &Validated<'_>, artifact: &Artifact) -> Input 
     }
 }
 
-/// Digest of the question without what the artifact's digest determines: it can be told before anything is fetched.
-pub(super) fn digest(installation: &Validated<'_>, artifact: &str) -> String {
+/// Digest of the question without what the artifact's digest determines: it can be told before anything is fetched. `verification`: digest of the signatures that are wanted, or were looked for.
+pub(super) fn digest(installation: &Validated<'_>, artifact: &str, verification: Option<&str>) -> String {
     let (context, image) = (installation.context(), installation.image);
-    match &installation.snapshot.verification {
+    match verification {
         // As records have it that are older than signatures: nobody is asked again for want of them.
         None => hash::digest_json(&(context, image, artifact, BUNDLED)),
         // Who signed is no part of the artifact: whose signatures are wanted stands for it.

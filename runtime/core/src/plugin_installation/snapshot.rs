@@ -18,6 +18,8 @@ pub struct Artifact {
     pub annotations: Pairs,
     /// Who signed it, verified; empty when nobody looked.
     pub signers: Vec<String>,
+    /// Digest of the signatures that were looked for; none where nobody looked.
+    pub verification: Option<String>,
     /// Content by path: relative, slash separated, normal.
     pub files: BTreeMap<String, Vec<u8>>,
     /// What the puller noticed and accepted.

@@ -140,7 +140,7 @@ impl Validated<'_> {
     pub fn is_other_question(&self, record: &Record<Content>, policy: &Identity) -> bool {
         record.policy.digest != policy.digest
             || record.policy.settings_digest != policy.settings_digest
-            || record.input != question::digest(self, &record.answer.digest)
+            || record.input != question::digest(self, &record.answer.digest, self.snapshot.verification.as_deref())
     }
 
     /// Whether nothing has to be fetched: what is in force is of this image, this question and this policy, stored, and nothing newer is

@@ -17,6 +17,9 @@ use crate::{
     policy::Finding,
 };
 
+/// Reason of the event that says that what the spec asks for took over.
+pub const ACTIVATED: &str = "Activated";
+
 /// What a pass wants.
 #[must_use]
 pub fn plan(policy: &Validated<'_>, decided: &Decided) -> Plan<ReconcilePolicyStatus> {
@@ -66,7 +69,7 @@ fn swaps(decided: &Decided) -> Vec<Event> {
     let event = |swap: &Swap| match swap {
         Swap::Activated => {
             let active = decided.active.as_ref().map(status::revision).unwrap_or_default();
-            Event::normal("Activated", "A revision took over", active)
+            Event::normal(ACTIVATED, "A revision took over", active)
         }
         Swap::RolledBack(to, why) => {
             Event::warning(ROLLED_BACK, "The revision in force failed too often; a former one took over", format!("back to {to}: {why}"))

@@ -33,6 +33,8 @@ use crate::{
 pub async fn run(context: Arc<Context>, watching: Watching) {
     let (c, w) = (&*context, &watching);
     let world = &c.world;
+    // Pull Secrets and keys of policies for all namespaces, and the operator's own keys.
+    let with_own = watching.and(&c.settings.namespace);
     let ours = || Selection::labels(format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_DATAPLANE));
     let others = Selection::labels(format!("{}!={}", keys::MANAGED_BY, keys::MANAGED_BY_DATAPLANE));
     let rolled = Selection::labels(keys::SELECTOR);
@@ -94,7 +96,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
             |change| child(c, &change)
         ),
         namespaced::<PartialObjectMeta<Secret>, _>(
-            w,
+            &with_own,
             ObjectKind::Secret,
             Selection::default(),
             &world.secrets,
@@ -171,6 +173,9 @@ fn stranger(context: &Context, change: &Change<PartialObjectMeta<Service>>) {
 
 /// A child's Secret wakes its DataPlane; any other the extensions and installations that name it.
 fn secret(context: &Context, change: &Change<PartialObjectMeta<Secret>>) {
+    if change.key == context.authority.sealing_name() {
+        context.authority_changed.notify_one();
+    }
     child(context, change);
     konnect_extension::watches::secret(context, &change.key);
     plugin_installation::watches::secret(context, &change.key);

@@ -34,16 +34,8 @@ pub enum PullOutcome {
 
 impl PullOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 8] = [
-        Self::Fetched,
-        Self::Resolved,
-        Self::Cached,
-        Self::Unauthorized,
-        Self::NotFound,
-        Self::Refused,
-        Self::Transient,
-        Self::Unverified,
-    ];
+    pub const ALL: [Self; 8] =
+        [Self::Fetched, Self::Resolved, Self::Cached, Self::Unauthorized, Self::NotFound, Self::Refused, Self::Transient, Self::Unverified];
 
     /// Label value.
     #[must_use]

@@ -72,15 +72,8 @@ pub enum VerifyOutcome {
 
 impl VerifyOutcome {
     /// All outcomes.
-    pub const ALL: [Self; 7] = [
-        Self::Verified,
-        Self::NotSigned,
-        Self::WrongSigner,
-        Self::Malformed,
-        Self::Unreachable,
-        Self::NoTrustRoot,
-        Self::InvalidKey,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Verified, Self::NotSigned, Self::WrongSigner, Self::Malformed, Self::Unreachable, Self::NoTrustRoot, Self::InvalidKey];
 
     /// The condition's reason.
     #[must_use]

@@ -18,8 +18,9 @@ use kube::Resource;
 use tracing::Instrument;
 use weir_api::{keys, plugin_installation::KongPluginInstallation};
 use weir_core::{
+    events::Event,
     plan::{Change, Outcome as Asked},
-    plugin_installation::reconcile,
+    plugin_installation::{reconcile, snapshot::Fetch},
     policy::selection::ObjectKind as ObjectKindOf,
 };
 
@@ -107,6 +108,10 @@ async fn look(context: &Context, key: &Key, installation: &KongPluginInstallatio
         }
     };
     let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
+    // Whoever asks a registry now is told that it is not asked as its administrator last wrote.
+    let unusable = if snapshot.fetch == Fetch::NotAsked { Vec::new() } else { context.registries.findings() };
+    plan.events.extend(unusable.iter().filter_map(Event::of_finding));
+    plan.findings.extend(unusable);
     let failures = context.writer.children(key, &uid, &[], &plan.changes, &mut remembered).await;
     if failures.iter().any(Failure::is_leaving) {
         *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;

@@ -18,11 +18,12 @@ use super::{
     any::{AnyPolicy, Served},
     revisions::RevisionId,
 };
-use crate::{cache::Key, clock::Clock};
+use crate::{cache::Key, clock::Clock, metrics::Metrics};
 
 /// The breakers of all revisions.
 pub struct Breakers {
     clock: Clock,
+    metrics: Arc<Metrics>,
     opened: UnboundedSender<Key>,
     table: Mutex<Table>,
 }
@@ -38,8 +39,8 @@ const UNCOUNTED: Serves = Serves { objects: 0, namespaces: 0 };
 
 impl Breakers {
     /// `opened` is told of each policy whose revision in force failed too often.
-    pub fn new(clock: Clock, opened: UnboundedSender<Key>) -> Self {
-        Self { clock, opened, table: Mutex::default() }
+    pub fn new(clock: Clock, metrics: Arc<Metrics>, opened: UnboundedSender<Key>) -> Self {
+        Self { clock, metrics, opened, table: Mutex::default() }
     }
 
     /// Nothing panics under the lock besides an allocation.
@@ -89,6 +90,7 @@ impl Breakers {
         let opens = table.breakers.entry(id.clone()).or_default().failed(failed, serves, self.clock.now());
         drop(table);
         if opens {
+            self.metrics.policies.tripped(id.slot);
             tracing::error!(policy = %id.policy, layer = id.layer, error = %failed.error, "a revision of a policy failed too often");
             // The receiver lives as long as passes do.
             let _ = self.opened.send(id.policy.clone());

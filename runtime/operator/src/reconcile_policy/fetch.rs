@@ -10,13 +10,14 @@ use weir_core::{
     hash,
     reconcile_policy::snapshot::{Failure, Step},
 };
-use weir_host::oci::{Component, Credentials, Error, Known, Puller, Reference, Registries, Store};
+use weir_host::oci::{Component, Credentials, Error, Known, Puller, Reference, Store};
 
 use super::demand::Demand;
 use crate::{
     cache::Key,
     metrics::PullOutcome,
     plugin_installation::{pull_secret, pulls::registry::outcome},
+    registries::{Current, Live},
 };
 
 /// Largest component, bytes.
@@ -31,8 +32,7 @@ const IMAGE: &str = "weir.dev/image-digest";
 /// Where components come from.
 pub struct Sources {
     client: Client,
-    registries: Registries,
-    puller: Puller,
+    live: Arc<Live>,
     store: Option<Store>,
 }
 
@@ -58,31 +58,40 @@ pub struct Access {
     pub reference: Reference,
     /// What is shown.
     pub credentials: Credentials,
+    /// The operator's own settings, which count until the work is done.
+    pub current: Arc<Current>,
 }
 
 impl Sources {
     /// `store`: what is kept on disk, where there is a disk.
-    pub fn new(client: Client, registries: Registries, puller: Puller, store: Option<Store>) -> Self {
-        Self { client, registries, puller, store }
+    pub fn new(client: Client, live: Arc<Live>, store: Option<Store>) -> Self {
+        Self { client, live, store }
     }
 
     /// How the registry of a policy is asked.
     pub async fn access(&self, policy: &Key, oci: &OciSource) -> Result<Access, Failure> {
         let reference =
             Reference::parse(&oci.image).map_err(|error| failed("InvalidReference", format!("spec.source.oci.image: {error}"), false))?;
-        if oci.insecure == Some(true) && !self.registries.insecure.iter().any(|host| host.eq_ignore_ascii_case(reference.registry())) {
+        let current = self.live.current();
+        if oci.insecure == Some(true) && !current.registries.insecure.iter().any(|host| host.eq_ignore_ascii_case(reference.registry())) {
             let message = format!(
-                "spec.source.oci.insecure: the operator does not allow plain HTTP with {}: run it with --insecure-registry {0}, or remove the field",
+                "spec.source.oci.insecure: the operator does not allow plain HTTP with {}: run it with --insecure-registry {0}, name it as insecure in its registries file, or remove the field",
                 reference.registry()
             );
             return Err(failed("NotAllowed", message, false));
         }
-        let credentials = self.credentials(policy, oci, &reference).await?;
+        let own = self.credentials(policy, oci, &reference).await?;
+        let credentials = current.credentials(&reference, &own).await.map_err(|error| {
+            let cure = "name a pull Secret in spec.source.oci.pullSecretRef, or have the operator's credentials mended";
+            failed("Unauthorized", format!("spec.source.oci.image: {}: the operator's {error}; {cure}", reference.place()), false)
+        })?;
         let puller = match &oci.ca_bundle_ref {
-            None => self.puller.clone(),
-            Some(named) => self.trusting(&Key::new(&policy.namespace, &named.name), named.key.as_deref().unwrap_or("ca.crt")).await?,
+            None => current.puller.clone(),
+            Some(named) => {
+                self.trusting(&current, &Key::new(&policy.namespace, &named.name), named.key.as_deref().unwrap_or("ca.crt")).await?
+            }
         };
-        Ok(Access { puller, reference, credentials })
+        Ok(Access { puller, reference, credentials, current })
     }
 
     async fn credentials(&self, policy: &Key, oci: &OciSource, reference: &Reference) -> Result<Credentials, Failure> {
@@ -106,7 +115,7 @@ impl Sources {
     }
 
     /// A puller that trusts one more CA.
-    async fn trusting(&self, key: &Key, entry: &str) -> Result<Puller, Failure> {
+    async fn trusting(&self, current: &Current, key: &Key, entry: &str) -> Result<Puller, Failure> {
         const FIELD: &str = "spec.source.oci.caBundleRef";
         let api = Api::<ConfigMap>::namespaced(self.client.clone(), &key.namespace);
         let bundle = match api.get_opt(&key.name).await {
@@ -125,9 +134,8 @@ impl Sources {
                 format!("{FIELD}: ConfigMap {key} has no key {entry} of at most {} KiB: put the certificates there", MAX_CA >> 10);
             return Err(failed("CaNotFound", message, false));
         };
-        let mut registries = self.registries.clone();
-        registries.ca_bundles.push(bundle.into_bytes());
-        Puller::new(registries)
+        current
+            .puller_with_ca(bundle.into_bytes())
             .map_err(|_| failed("CaInvalid", format!("{FIELD}: key {entry} of ConfigMap {key} holds no certificate in PEM form"), false))
     }
 
@@ -252,13 +260,15 @@ fn of_registry(error: &Error) -> Failure {
         PullOutcome::Unauthorized => "Unauthorized",
         PullOutcome::NotFound => "NotFound",
         PullOutcome::Transient => "Unreachable",
-        PullOutcome::Refused | PullOutcome::Resolved | PullOutcome::Fetched | PullOutcome::Cached => "Unusable",
+        PullOutcome::Refused | PullOutcome::Unverified | PullOutcome::Resolved | PullOutcome::Fetched | PullOutcome::Cached => "Unusable",
     };
     failed(reason, format!("spec.source.oci.image: {error}"), error.transient())
 }
 
-/// Digest of what is wanted of signatures; none where nothing is.
-pub(super) fn wanted_signatures(own: &str, oci: Option<&OciSource>) -> Option<String> {
+/// Digest of what is wanted of signatures, by the operator and by the policy; none where nothing is.
+pub(super) fn wanted_signatures(current: &Current, oci: Option<&OciSource>) -> Option<String> {
+    let reference = oci.and_then(|oci| Reference::parse(&oci.image).ok());
+    let own = reference.and_then(|reference| current.wanted(&reference)).unwrap_or_default();
     let verify = oci.and_then(|oci| oci.verify.as_ref());
     (verify.is_some() || !own.is_empty()).then(|| hash::digest_json(&(own, verify)))
 }

@@ -30,6 +30,7 @@ use crate::{
     cache::Key,
     clock::Clock,
     health::Health,
+    metrics::InForce,
     policies::{Beside, Recipe, Revision, RevisionId, Service, Shadow},
 };
 
@@ -173,7 +174,7 @@ impl Follower {
         }
     }
 
-    /// For probes.
+    /// For probes and metrics.
     fn report(&self) {
         let line = |service: &Service| {
             let word = match &service.running {
@@ -184,6 +185,11 @@ impl Follower {
         };
         let lines: BTreeMap<String, String> = self.workshop.book.all().iter().map(line).collect();
         self.health.reconcile_policies(lines);
+        let in_force = |service: Service| {
+            let (id, runs) = (service.id, service.running.is_ok());
+            (id.policy, InForce { slot: id.slot, digest: id.layer, runs })
+        };
+        self.workshop.metrics.policies.in_force(self.workshop.book.all().into_iter().map(in_force).collect());
     }
 
     /// Loaded revisions that may be needed: the one in force, former ones, and what waits.

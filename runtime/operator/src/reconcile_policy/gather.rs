@@ -81,7 +81,7 @@ fn bare(context: &Context, policy: &ReconcilePolicy) -> Snapshot {
         operator_namespace: context.settings.namespace.clone(),
         tenants: context.settings.tenant_policies,
         work: Work::None,
-        verification: wanted_signatures(&context.settings.verification, policy.spec.source.oci.as_ref()),
+        verification: wanted_signatures(&context.registries.current(), policy.spec.source.oci.as_ref()),
         tripped: None,
         not_running: None,
         reach: Reach::default(),

@@ -18,12 +18,15 @@ use std::{
 use kube::Resource;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::Instrument;
-use weir_api::reconcile_policy::{ReconcilePolicy, ReconcilePolicyStatus};
-use weir_core::{plan::Plan, reconcile_policy::reconcile};
-use weir_host::oci::{Puller, Registries, Store};
+use weir_api::reconcile_policy::{ReconcilePolicy, ReconcilePolicyStatus, Strategy};
+use weir_core::{
+    events::Event,
+    plan::Plan,
+    reconcile_policy::{decide::ROLLED_BACK, plan::ACTIVATED, reconcile},
+};
+use weir_host::oci::Store;
 
 pub(crate) use self::gather::place;
-pub use self::signatures::Signatures;
 use self::{
     fetch::Sources,
     follow::{Follower, Setup},
@@ -37,10 +40,11 @@ use crate::{
     context::Context,
     health::Health,
     memory::Memory,
-    metrics::{ErrorReason, Kind, ObjectKind, Outcome, Shadows},
+    metrics::{ErrorReason, Kind, Metrics, ObjectKind, Outcome, Swap},
     plugin_installation::Looks,
     policies::{Beside, Book, Breakers, Revisions},
     queue::{Next, Queue},
+    registries::Live,
     world::World,
 };
 
@@ -79,8 +83,8 @@ pub struct Parts {
     pub ended: (UnboundedSender<Key>, UnboundedReceiver<Key>),
     /// Registries.
     pub sources: Sources,
-    /// Signatures.
-    pub signatures: Signatures,
+    /// Told of what takes over.
+    pub metrics: Arc<Metrics>,
     /// Caches.
     pub world: Arc<World>,
     /// Time.
@@ -91,29 +95,27 @@ pub struct Parts {
     pub operator_namespace: String,
     /// Whether policies of other namespaces count.
     pub tenants: bool,
-    /// Counts questions to shadows.
-    pub shadows: Shadows,
 }
 
 /// Where components come from.
-pub fn sources(client: kube::Client, registries: Registries, puller: Puller, store: Option<Store>) -> Sources {
-    Sources::new(client, registries, puller, store)
+pub fn sources(client: kube::Client, live: Arc<Live>, store: Option<Store>) -> Sources {
+    Sources::new(client, live, store)
 }
 
 /// The breakers, and where they and work tell of their ends.
-pub fn breakers(clock: Clock) -> (Arc<Breakers>, (UnboundedSender<Key>, UnboundedReceiver<Key>)) {
+pub fn breakers(clock: Clock, metrics: Arc<Metrics>) -> (Arc<Breakers>, (UnboundedSender<Key>, UnboundedReceiver<Key>)) {
     let (sender, receiver) = unbounded_channel();
-    (Arc::new(Breakers::new(clock, sender.clone())), (sender, receiver))
+    (Arc::new(Breakers::new(clock, metrics, sender.clone())), (sender, receiver))
 }
 
 impl Shared {
     /// Nothing runs yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { book, revisions, ended, sources, signatures, world, clock, health, operator_namespace, tenants, shadows } = parts;
+        let Parts { book, revisions, ended, sources, metrics, world, clock, health, operator_namespace, tenants } = parts;
         let (ended_sender, ended) = ended;
         let (changed_sender, changed) = unbounded_channel();
-        let workshop = Arc::new(Workshop { sources, signatures, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world });
-        let beside = Beside::new(ended_sender.clone(), shadows);
+        let beside = Beside::new(ended_sender.clone(), metrics.shadows.clone());
+        let workshop = Arc::new(Workshop { sources, metrics, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world });
         let works = Arc::new(Works::new(Arc::clone(&workshop), ended_sender));
         let setup = Setup { workshop, works: Arc::clone(&works), clock, health, operator_namespace, tenants, beside };
         Self {
@@ -169,7 +171,10 @@ pub async fn pass(context: Arc<Context>, key: Key) -> Next {
 
 async fn look(context: &Arc<Context>, key: &Key, policy: &ReconcilePolicy) -> (Outcome, Next) {
     let gather::Seen { snapshot, after } = gather::look(context, key, policy).await;
-    let plan = reconcile(&snapshot);
+    let mut plan = reconcile(&snapshot);
+    let unusable = context.registries.findings();
+    plan.events.extend(unusable.iter().filter_map(Event::of_finding));
+    plan.findings.extend(unusable);
     let next = after.map_or(Next::Done, Next::After);
     match write(context, key, policy, &plan).await {
         Patched::Done => {
@@ -191,12 +196,32 @@ async fn write(context: &Arc<Context>, key: &Key, policy: &ReconcilePolicy, plan
     let cache = &context.world.policies;
     if let Some(status) = plan.status.as_ref().filter(|_| plan.status_changed) {
         match context.writer.status(ObjectKind::ReconcilePolicy, cache, policy, policy.status.as_ref(), status).await {
-            Patched::Done => context.policies.follower.follow(&ReconcilePolicy { status: Some(status.clone()), ..policy.clone() }),
+            Patched::Done => {
+                count(context, key, policy, plan);
+                context.policies.follower.follow(&ReconcilePolicy { status: Some(status.clone()), ..policy.clone() });
+            }
             other @ (Patched::Stale | Patched::Gone | Patched::Failed(_)) => return other,
         }
     }
     let current = cache.get(key).unwrap_or_else(|| Arc::new(policy.clone()));
     context.writer.object(ObjectKind::ReconcilePolicy, cache, &current, &plan.changes).await
+}
+
+/// What took over, once it is written down.
+fn count(context: &Context, key: &Key, policy: &ReconcilePolicy, plan: &Plan<ReconcilePolicyStatus>) {
+    let Some(slot) = weir_core::reconcile_policy::validate::slot(policy.spec.slot) else { return };
+    for event in &plan.events {
+        if event.reason == ROLLED_BACK {
+            context.metrics.policies.swapped(slot, Swap::RolledBack);
+        } else if event.reason == ACTIVATED {
+            context.metrics.policies.swapped(slot, Swap::Activated);
+            let waits = policy.spec.rollout.as_ref().is_some_and(|rollout| rollout.strategy == Some(Strategy::Manual));
+            // How long a person thinks about it says nothing about the operator.
+            if let Some(age) = context.policies.works.age(key).filter(|_| !waits) {
+                context.metrics.policies.took(age);
+            }
+        }
+    }
 }
 
 /// After the status: what is told has happened.

@@ -2,61 +2,59 @@
 
 use weir_api::reconcile_policy::{OciSource, Verifier};
 use weir_core::reconcile_policy::snapshot::{Failure, Step};
-use weir_host::oci::{Requirement, Signer, TrustRoot, VerifyError};
+use weir_host::oci::{Requirement, Signer};
 
 use super::{
     demand::Demand,
     fetch::{Access, Fetched, Sources},
 };
-use crate::cache::Key;
+use crate::{
+    cache::Key,
+    metrics::{Metrics, Signed, VerifyOutcome},
+    registries::outcome,
+};
 
 const FIELD: &str = "spec.source.oci.verify";
+/// What the operator wants of everything; `--verification-file`.
+const LIST: &str = "the operator's verification list";
 /// Largest public key, bytes.
 const MAX_KEY: usize = 16 << 10;
 
-/// What the operator itself wants of every artifact, and whose certificates count.
-#[derive(Default)]
-pub struct Signatures {
-    /// Signers that every artifact needs.
-    pub everywhere: Vec<Requirement>,
-    /// Whose certificates count.
-    pub trust: Option<TrustRoot>,
-}
-
-impl Signatures {
-    /// Checks the signatures of a component; who signed it, where that was asked for.
-    pub(super) async fn check(
-        &self,
-        sources: &Sources,
-        demand: &Demand,
-        oci: &OciSource,
-        access: &Access,
-        fetched: &Fetched,
-    ) -> Result<Option<String>, Failure> {
-        let mut requirements = self.everywhere.clone();
-        if let Some(verify) = &oci.verify {
-            requirements.push(Requirement {
-                any_of: signers(sources, &demand.policy, verify.any_of.as_deref().unwrap_or_default()).await?,
-                all_of: signers(sources, &demand.policy, verify.all_of.as_deref().unwrap_or_default()).await?,
-            });
+/// Checks the signatures of a component: what the operator wants of everything under its name, and what the policy adds. Tells who signed it,
+/// where that was asked for.
+pub(super) async fn check(
+    sources: &Sources,
+    metrics: &Metrics,
+    demand: &Demand,
+    oci: &OciSource,
+    access: &Access,
+    fetched: &Fetched,
+) -> Result<Option<String>, Failure> {
+    let current = &access.current;
+    let mut requirements: Vec<Requirement> = current.requirement(&access.reference).cloned().into_iter().collect();
+    let asks = match (requirements.is_empty(), &oci.verify) {
+        (true, None) => return Ok(None),
+        (true, Some(_)) => FIELD.to_owned(),
+        (false, None) => LIST.to_owned(),
+        (false, Some(_)) => format!("{FIELD} and {LIST}"),
+    };
+    if let Some(verify) = &oci.verify {
+        requirements.push(Requirement {
+            any_of: signers(sources, &demand.policy, verify.any_of.as_deref().unwrap_or_default()).await?,
+            all_of: signers(sources, &demand.policy, verify.all_of.as_deref().unwrap_or_default()).await?,
+        });
+    }
+    let digests: Vec<&str> = fetched.digests.iter().map(String::as_str).collect();
+    match access.puller.verify(&access.reference, &access.credentials, &digests, &requirements, current.root()).await {
+        Ok(verified) => {
+            metrics.verified(Signed::Policy, VerifyOutcome::Verified);
+            Ok(Some(verified.signers.join(", ")))
         }
-        if requirements.is_empty() {
-            return Ok(None);
+        Err(error) => {
+            let outcome = outcome(&error);
+            metrics.verified(Signed::Policy, outcome);
+            Err(unverified(outcome.reason(), format!("{asks}: {error}"), error.transient()))
         }
-        let digests: Vec<&str> = fetched.digests.iter().map(String::as_str).collect();
-        let verified = access.puller.verify(&access.reference, &access.credentials, &digests, &requirements, self.trust.as_ref()).await;
-        let verified = verified.map_err(|error| {
-            let reason = match &error {
-                VerifyError::NotSigned { .. } => "NotSigned",
-                VerifyError::NotBy { .. } => "WrongSigner",
-                VerifyError::Malformed { .. } => "Malformed",
-                VerifyError::Fetch(_) => "Unreachable",
-                VerifyError::NoTrustRoot { .. } => "NoTrustRoot",
-                VerifyError::Key { .. } | VerifyError::Nobody => "InvalidKey",
-            };
-            unverified(reason, format!("{FIELD}: {error}"), error.transient())
-        })?;
-        Ok(Some(verified.signers.join(", ")))
     }
 }
 

@@ -16,11 +16,12 @@ use weir_host::{oci::Reference, wasm::LoadError};
 
 use super::{
     demand::{Demand, Source},
-    fetch::{Access, Fetched, Sources, failed},
-    signatures::Signatures,
+    fetch::{Access, Fetched, Sources, failed, wanted_signatures},
+    signatures,
 };
 use crate::{
     cache::Key,
+    metrics::Metrics,
     policies::{Book, Place, Recipe, Revision, Revisions, Sampled, Served},
     world::World,
 };
@@ -33,8 +34,8 @@ const MOST_TIME: Duration = Duration::from_secs(5);
 pub struct Workshop {
     /// Components.
     pub sources: Sources,
-    /// Signatures.
-    pub signatures: Signatures,
+    /// Told of checks of signatures.
+    pub metrics: Arc<Metrics>,
     /// Loaded revisions.
     pub revisions: Arc<Revisions>,
     /// Who answers now.
@@ -76,7 +77,9 @@ impl Workshop {
                 found.layer_digest = Some(fetched.layer.clone());
                 found.version.clone_from(&fetched.version);
                 at(Step::Verified, found);
-                found.signer = self.signatures.check(&self.sources, demand, oci, &access, &fetched).await?;
+                // What is looked for is what is wanted now, which may be more than when the work was asked for.
+                found.verification = wanted_signatures(&access.current, Some(oci));
+                found.signer = signatures::check(&self.sources, &self.metrics, demand, oci, &access, &fetched).await?;
                 let Fetched { bytes, layer, .. } = fetched;
                 (Some(bytes), layer)
             }

@@ -17,13 +17,10 @@ use crate::{
 const NOTICED: Duration = Duration::from_secs(6);
 
 /// Runs all watches, until it is dropped.
-pub async fn run(context: Arc<Context>, mut watching: Watching) {
+pub async fn run(context: Arc<Context>, watching: Watching) {
     let c = &context;
-    let own = &context.settings.namespace;
     // Policies of the operator's namespace are for the others.
-    if !watching.namespaces.is_empty() && !watching.namespaces.contains(own) {
-        watching.namespaces.push(own.clone());
-    }
+    let watching = watching.and(&context.settings.namespace);
     let served = |_: bool| {};
     let policies = optional::<DeserializeGuard<ReconcilePolicy>, _>(
         &watching,

@@ -19,7 +19,7 @@ use super::{
     demand::Demand,
     steps::{Workshop, broken},
 };
-use crate::{cache::Key, plugin_installation::Anew, policies::RevisionId};
+use crate::{cache::Key, metrics::Swap, plugin_installation::Anew, policies::RevisionId};
 
 /// Candidates that are worked on at once.
 const AT_ONCE: usize = 4;
@@ -44,6 +44,8 @@ struct Item {
     task: Option<Task>,
     again: Option<Instant>,
     times: u32,
+    /// When it was asked for, or found under its tag.
+    since: Instant,
     /// Grows with each end.
     ends: watch::Sender<u64>,
 }
@@ -93,13 +95,18 @@ impl Works {
             }
             Some(_) | None => {
                 let work = Work::Busy { next: Step::Resolved, found: Found::default() };
-                let item = Item { demand: Arc::new(demand), work, task: None, again: None, times: 0, ends: watch::Sender::new(0) };
+                let item =
+                    Item { demand: Arc::new(demand), work, task: None, again: None, times: 0, since: now, ends: watch::Sender::new(0) };
                 table.insert(key.clone(), item);
                 true
             }
         };
         let Some(item) = table.get_mut(&key) else { return Asked { work: Work::None, after: None } };
         if begins {
+            // A look that finds something else begins anew; one that is tried again goes on.
+            if matches!(item.work, Work::Ready { .. }) {
+                item.since = now;
+            }
             item.again = None;
             let before = if anew == Anew::Asked { Work::None } else { item.work.clone() };
             item.task = Some(Task(tokio::spawn(Arc::clone(self).work(Arc::clone(&item.demand), before))));
@@ -124,6 +131,18 @@ impl Works {
     /// that began it.
     pub fn knows(&self, key: &Key) -> bool {
         self.table().contains_key(key)
+    }
+
+    /// Other settings of registries are in force: whatever failed is tried again with the next question.
+    pub fn retry_all(&self) {
+        for item in self.table().values_mut().filter(|item| item.again.is_some()) {
+            (item.again, item.times) = (Some(Instant::now()), 0);
+        }
+    }
+
+    /// How long ago the candidate was asked for.
+    pub fn age(&self, key: &Key) -> Option<Duration> {
+        self.table().get(key).map(|item| item.since.elapsed())
     }
 
     /// Something that it depends on changed: what failed is tried again with the next question.
@@ -158,6 +177,7 @@ impl Works {
             run.unwrap_or_else(|_| Work::Failed { failure: broken(&demand.image), found: Found::default() })
         };
         if let Work::Failed { failure, .. } = &work {
+            self.workshop.metrics.policies.swapped(demand.slot, Swap::Failed);
             tracing::warn!(policy = %demand.policy, reason = failure.reason, message = failure.message, "a candidate cannot take over");
         }
         let mut table = self.table();

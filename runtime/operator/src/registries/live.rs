@@ -131,7 +131,7 @@ impl Live {
     }
 
     /// Looks at the files once. Blocks on the file system.
-    fn look(&self) -> Option<Changed> {
+    pub(super) fn look(&self) -> Option<Changed> {
         let mut parts = self.parts();
         let Parts { reach, login, trust } = &mut *parts;
         let reached = reach.look(|| self.from.reach());
@@ -273,7 +273,10 @@ impl From {
                 Some((root, hash::digest(&bytes)))
             }
             None if list.wants_identities() => {
-                return Err("it asks for keyless signatures, and nothing says whose certificates count: name a trusted_root.json with --trust-root".into());
+                return Err(
+                    "it asks for keyless signatures, and nothing says whose certificates count: name a trusted_root.json with --trust-root"
+                        .into(),
+                );
             }
             None => None,
         };

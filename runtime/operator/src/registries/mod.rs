@@ -12,7 +12,7 @@ use weir_host::oci::{DialPolicy, Registries, Timeouts, VerifyError};
 
 pub use self::{
     current::{Current, Trust},
-    live::Live,
+    live::{Changed, Live},
     plugins::Shops,
 };
 use crate::{config::Config, metrics::VerifyOutcome};

@@ -64,14 +64,14 @@ impl Registry for Shops {
         async move {
             let current = self.live.current();
             let credentials = current.credentials(reference, credentials).await.map_err(|error| no_login(reference, &error))?;
-            let pulled =
-                current.puller.pull(reference, &credentials, &Limits::PLUGIN).await.map_err(|error| problem(reference, &error))?;
+            let pulled = current.puller.pull(reference, &credentials, &Limits::PLUGIN).await.map_err(|error| problem(reference, &error))?;
             let signers = self.signers(&current, reference, &credentials, &pulled).await?;
             Ok(Artifact {
                 // Of the index where there is one: that is what the tag leads to, and what people see and approve.
                 digest: reference.digest().map(String::from).or(pulled.index_digest).unwrap_or(pulled.digest),
                 annotations: pulled.annotations,
                 signers,
+                verification: current.wanted(reference),
                 files: pulled.files,
                 notes: pulled.notes,
             })

@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::Deserialize;
 use crate::oci::{Credentials, Secret};
+use serde::Deserialize;
 
 /// Largest answer, bytes.
 const MAX_ANSWER: u64 = 64 << 10;

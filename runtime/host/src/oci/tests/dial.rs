@@ -40,13 +40,9 @@ fn some_addresses_are_never_dialled() {
 
 #[test]
 fn ranges_are_refused_and_listed() {
-    let strict =
-        |listed: &[&str]| guard(DialPolicy {
-            loopback: false,
-            private: false,
-            listed: listed.iter().map(ToString::to_string).collect(),
-            refused: Vec::new(),
-        });
+    let strict = |listed: &[&str]| {
+        guard(DialPolicy { loopback: false, private: false, listed: listed.iter().map(ToString::to_string).collect(), refused: Vec::new() })
+    };
     let none = strict(&[]);
     for url in [
         "http://127.0.0.1/",
@@ -82,7 +78,11 @@ fn lists_are_read_strictly() {
 fn what_is_refused_is_dialled_when_listed_only() {
     let with = |listed: &[&str]| {
         let listed = listed.iter().map(ToString::to_string).collect();
-        guard(DialPolicy { refused: vec!["10.96.0.0/12".into(), "fd10::/16".into(), "203.0.113.7".into()], listed, ..DialPolicy::default() })
+        guard(DialPolicy {
+            refused: vec!["10.96.0.0/12".into(), "fd10::/16".into(), "203.0.113.7".into()],
+            listed,
+            ..DialPolicy::default()
+        })
     };
     let none = with(&[]);
     for url in ["http://10.96.0.1/", "http://[::ffff:10.100.2.3]/", "http://[fd10::1]/", "http://203.0.113.7/"] {

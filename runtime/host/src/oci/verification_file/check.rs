@@ -44,9 +44,7 @@ pub(super) fn file(document: Document, directory: &Path) -> Result<File, Problem
 
 fn entry(field: &str, written: document::Entry, directory: &Path, files: &mut Vec<PathBuf>) -> Result<Entry, Problem> {
     let prefix = match &written.prefix {
-        Some(text) => {
-            prefix(text).map_err(|problem| wrong(format!("{field}.prefix"), format!("\"{}\": {problem}", text::name(text))))?
-        }
+        Some(text) => prefix(text).map_err(|problem| wrong(format!("{field}.prefix"), format!("\"{}\": {problem}", text::name(text))))?,
         None => String::new(),
     };
     let any_of = signers(&format!("{field}.anyOf"), written.any_of, directory, files)?;
