@@ -15,6 +15,7 @@ use super::{
 
 /// Every such test, because its users have to be known when the API server starts.
 pub(crate) const LABS: [&str; 61] = [
+pub(crate) const LABS: [&str; 60] = [
     "broken-ending",
     "broken-leaving",
     "broken-useless",
@@ -76,6 +77,10 @@ pub(crate) const LABS: [&str; 61] = [
     "policies-load",
     "policies-hostile",
     "policies-verified",
+    "policies-list",
+    "policies-own-secrets",
+    "plugins-signed",
+    "plugins-settings",
 ];
 
 /// A namespace for objects, another for operators, and a control plane.

@@ -6,5 +6,6 @@ mod approval;
 mod claims;
 mod looking;
 mod on_failure;
+mod signatures;
 mod trouble;
 mod world;

@@ -39,7 +39,7 @@ pub(crate) struct Scripted<S: Slot> {
     identity: Identity,
     says: Says<S>,
     asked: AtomicUsize,
-    last: Mutex<Option<serde_json::Value>>,
+    pub(crate) last: Mutex<Option<serde_json::Value>>,
 }
 
 impl<S: Slot> Scripted<S> {

@@ -135,3 +135,19 @@ async fn an_address_is_checked_and_may_be_off() {
         assert!(error.contains("--metrics") && error.contains(&taken) && error.contains("free the port"), "{error}");
     }
 }
+
+#[test]
+fn a_broken_file_of_settings_is_named_and_is_no_matter_of_readiness() {
+    let health = Health::default();
+    let now = Instant::now();
+    health.expect(ObjectKind::DataPlane);
+    health.synced(ObjectKind::DataPlane);
+    let broken = Some("r.yaml: registries[0].prefix: it is none".to_owned());
+    health.settings(vec![("--registries-file".into(), broken), ("--verification-file".into(), None)]);
+    let report = health.report(now);
+    assert!(
+        report.contains("settings --registries-file: not ok: r.yaml: registries[0].prefix: it is none; what was read before is in force\n")
+    );
+    assert!(report.contains("settings --verification-file: ok\n"), "{report}");
+    assert!(health.is_ready(now));
+}

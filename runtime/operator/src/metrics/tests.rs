@@ -3,7 +3,10 @@ use std::{sync::Arc, time::Duration};
 use kube::core::Status;
 use weir_core::policy::SlotName;
 
+use weir_core::policy::SlotName;
+
 use super::{collect, *};
+use crate::cache::Key;
 
 fn metrics() -> Metrics {
     Metrics::new(Arc::new(Counters::default()))
@@ -30,6 +33,12 @@ fn what_is_counted_is_shown_under_its_name() {
     metrics.pulls.took(Duration::from_secs(2));
     metrics.pulls.kept(5);
     metrics.shadows.clone().ended(SlotName::KonnectEnv, ShadowOutcome::Differs);
+    metrics.policies.swapped(SlotName::KonnectEnv, Swap::RolledBack);
+    metrics.policies.tripped(SlotName::KonnectEnv);
+    metrics.policies.took(Duration::from_secs(3));
+    metrics.verified(Signed::Plugin, VerifyOutcome::NotSigned);
+    metrics.settings.is_valid(SettingsFile::Registries, false);
+    metrics.settings.loaded(SettingsFile::Registries, false);
     let text = metrics.encode();
     for (series, expected) in [
         ("weir_reconcile_total{kind=\"DataPlane\",outcome=\"Done\"}", "1"),
@@ -50,6 +59,14 @@ fn what_is_counted_is_shown_under_its_name() {
         ("weir_plugin_cache_bytes", "5"),
         ("weir_shadow_questions_total{slot=\"konnect-env\",outcome=\"differs\"}", "1"),
         ("weir_shadow_questions_total{slot=\"conflict-resolution\",outcome=\"dropped\"}", "0"),
+        ("weir_policy_swaps_total{slot=\"konnect-env\",outcome=\"RolledBack\"}", "1"),
+        ("weir_policy_swaps_total{slot=\"plugin-packaging\",outcome=\"Activated\"}", "0"),
+        ("weir_policy_breaker_trips_total{slot=\"konnect-env\"}", "1"),
+        ("weir_policy_activation_seconds_count", "1"),
+        ("weir_verifications_total{artifact=\"Plugin\",outcome=\"NotSigned\"}", "1"),
+        ("weir_verifications_total{artifact=\"Policy\",outcome=\"Verified\"}", "0"),
+        ("weir_settings_file_valid{file=\"Registries\"}", "0"),
+        ("weir_settings_file_loads_total{file=\"Registries\",outcome=\"Failed\"}", "1"),
         ("weir_policy_calls_total{slot=\"konnect-env\",outcome=\"Answered\"}", "0"),
         ("weir_policy_call_seconds_total{slot=\"konnect-env\"}", "0.0"),
     ] {
@@ -59,6 +76,24 @@ fn what_is_counted_is_shown_under_its_name() {
     assert!(text.ends_with("# EOF\n"));
     assert!(value(&text, "process_resident_memory_bytes").is_some_and(|v| v.parse::<u64>().is_ok_and(|b| b > 1_000_000)), "{text}");
     assert!(value(&text, "process_cpu_seconds_total").is_some(), "{text}");
+}
+
+#[test]
+fn what_is_in_force_has_one_series_per_policy_that_goes_with_it() {
+    let metrics = metrics();
+    let in_force = |digest: &str, runs| InForce { slot: SlotName::KonnectEnv, digest: digest.into(), runs };
+    let series = || metrics.encode().lines().filter(|line| line.starts_with("weir_policy_active{")).map(str::to_owned).collect::<Vec<_>>();
+    assert!(series().is_empty());
+    metrics.policies.in_force([(Key::new("n", "a"), in_force("sha256:1", true)), (Key::new("n", "b"), in_force("sha256:2", false))].into());
+    assert_eq!(
+        series(),
+        [
+            "weir_policy_active{namespace=\"n\",name=\"a\",slot=\"konnect-env\",digest=\"sha256:1\"} 1",
+            "weir_policy_active{namespace=\"n\",name=\"b\",slot=\"konnect-env\",digest=\"sha256:2\"} 0",
+        ]
+    );
+    metrics.policies.in_force([(Key::new("n", "a"), in_force("sha256:3", true))].into());
+    assert_eq!(series().len(), 1, "neither a former digest nor a policy that is gone stays: {:?}", series());
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod lua;
 mod many;
 mod registries;
 pub(crate) mod shop;
+mod signed;
 mod spoilt;
 mod uninstall;
 mod upgrade;
@@ -39,6 +40,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         uninstall::tests(),
         borders::tests(),
         registries::tests(),
+        signed::tests(),
         conflicts::tests(),
         lua::tests(),
         kills::tests(),

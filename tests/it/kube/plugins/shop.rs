@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -166,6 +166,24 @@ impl Shop {
     /// A pull Secret with what the registry wants now.
     pub(crate) fn secret(&self, name: &str) -> Value {
         pull_secret(name, &self.registry.docker_config().unwrap().to_string())
+    }
+
+    /// A verification list: by prefix, the file of the one public key that has to have signed.
+    pub(crate) fn list(&self, name: &str, entries: &[(&str, &Path)]) -> PathBuf {
+        let path = self.scratch().join(name);
+        self.list_at(&path, entries);
+        path
+    }
+
+    /// The same in a file that is there.
+    pub(crate) fn list_at(&self, path: &Path, entries: &[(&str, &Path)]) {
+        let entry = |(prefix, key): &(&str, &Path)| json!({"prefix": prefix, "anyOf": [{"publicKey": {"file": key}}]});
+        let list = json!({
+            "apiVersion": "weir.dev/v1alpha1",
+            "kind": "Verification",
+            "entries": entries.iter().map(entry).collect::<Vec<_>>()
+        });
+        std::fs::write(path, list.to_string()).unwrap();
     }
 
     /// Requests that operators made so far.

@@ -251,3 +251,51 @@ async fn what_one_may_not_read_says_nothing_about_another() {
     assert!(matches!(bench.pulls.content(&key(2), &reference).fetch, Fetch::Fetched(_)));
     assert_eq!(bench.fake.pulls.load(Ordering::SeqCst), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn other_settings_leave_nothing_of_what_was_known() {
+    let bench = bench(2);
+    until_fetched(&bench, &key(1), "r.example.com/a:1").await;
+    assert_eq!(bench.fake.pulls.load(Ordering::SeqCst), 1);
+    bench.fake.gate.add_permits(1);
+    // Another one has shown that it may read the same, which needs no pull.
+    until_fetched(&bench, &key(2), "r.example.com/a:1").await;
+    assert_eq!(bench.fake.pulls.load(Ordering::SeqCst), 1);
+
+    bench.pulls.anew();
+    assert_eq!(look(&bench, &key(1), "r.example.com/a:1", Anew::No).fetch, Fetch::Pending, "what was fetched does not count any more");
+    bench.fake.gate.add_permits(100);
+    until_fetched(&bench, &key(1), "r.example.com/a:1").await;
+    assert_eq!(bench.fake.pulls.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_on_its_way_under_other_settings_is_not_taken() {
+    let bench = bench(1);
+    // The tag is resolved, and the pull waits at the gate.
+    while !matches!(look(&bench, &key(1), "r.example.com/a:1", Anew::No).fetch, Fetch::Pending)
+        || bench.fake.pulls.load(Ordering::SeqCst) == 0
+    {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    bench.pulls.anew();
+    bench.fake.gate.add_permits(100);
+    until_fetched(&bench, &key(1), "r.example.com/a:1").await;
+    assert_eq!(bench.fake.pulls.load(Ordering::SeqCst), 2, "the first one is thrown away");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_under_other_settings_does_not_have_to_be_waited_out() {
+    let bench = bench(1_000);
+    bench.fake.problems.lock().unwrap().push(problem(false, None));
+    let mut step = look(&bench, &key(1), "r.example.com/a:1", Anew::No);
+    while !matches!(step.fetch, Fetch::Failed { .. }) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        step = look(&bench, &key(1), "r.example.com/a:1", Anew::No);
+    }
+    assert!(step.after.is_some_and(|after| after > Duration::from_secs(500)));
+    bench.pulls.anew();
+    let asked = Instant::now();
+    until_fetched(&bench, &key(1), "r.example.com/a:1").await;
+    assert!(asked.elapsed() < Duration::from_secs(1));
+}
