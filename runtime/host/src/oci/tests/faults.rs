@@ -182,6 +182,28 @@ async fn names_are_checked_when_they_are_dialled() {
 }
 
 #[tokio::test]
+async fn token_services_are_checked_like_registries_for_plugins_and_components() {
+    for (realm, expected) in [
+        ("https://169.254.169.254/token", Range::LinkLocal),
+        ("https://[fd00:ec2::254]/token", Range::Metadata),
+        ("https://10.96.0.1/token", Range::Refused),
+    ] {
+        // The registry is listed; where it sends for a token is not.
+        let dial =
+            DialPolicy { loopback: false, listed: vec!["127.0.0.1".into()], refused: vec!["10.96.0.0/12".into()], ..DialPolicy::default() };
+        let puller = Puller::new(Registries { dial, ..settings() }).unwrap();
+        let challenge = vec![("www-authenticate", format!("Bearer realm=\"{realm}\""))];
+        let server = Server::start(shelf(), move |_, _| Some(Reply::Full(401, challenge.clone(), Vec::new()))).await;
+        let reference = server.reference(":1");
+        let pulled = puller.pull(&reference, &Credentials::Anonymous, &Limits::PLUGIN).await.map(drop);
+        let component = puller.component(&reference, &Credentials::Anonymous, 1 << 20).await.map(drop);
+        for result in [pulled, component] {
+            assert!(matches!(&result, Err(Error::Dial(Refused { range, .. })) if *range == expected), "{realm}: {result:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn slow_registries() {
     let timeouts = Timeouts { read: Duration::from_millis(300), ..settings().timeouts };
     let puller = Puller::new(Registries { timeouts, ..settings() }).unwrap();
