@@ -109,7 +109,8 @@ async fn look(context: &Context, key: &Key, installation: &KongPluginInstallatio
     };
     let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
     // Whoever asks a registry now is told that it is not asked as its administrator last wrote.
-    let unusable = if snapshot.fetch == Fetch::NotAsked { Vec::new() } else { context.registries.findings() };
+    let own = key.namespace == context.settings.namespace;
+    let unusable = if snapshot.fetch == Fetch::NotAsked { Vec::new() } else { context.registries.findings(own) };
     plan.events.extend(unusable.iter().filter_map(Event::of_finding));
     plan.findings.extend(unusable);
     let failures = context.writer.children(key, &uid, &[], &plan.changes, &mut remembered).await;

@@ -172,7 +172,7 @@ pub async fn pass(context: Arc<Context>, key: Key) -> Next {
 async fn look(context: &Arc<Context>, key: &Key, policy: &ReconcilePolicy) -> (Outcome, Next) {
     let gather::Seen { snapshot, after } = gather::look(context, key, policy).await;
     let mut plan = reconcile(&snapshot);
-    let unusable = context.registries.findings();
+    let unusable = context.registries.findings(key.namespace == context.settings.namespace);
     plan.events.extend(unusable.iter().filter_map(Event::of_finding));
     plan.findings.extend(unusable);
     let next = after.map_or(Next::Done, Next::After);

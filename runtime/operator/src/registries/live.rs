@@ -103,11 +103,14 @@ impl Live {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Files that cannot be used now, for objects that depend on them.
+    /// Files that cannot be used now, for objects that depend on them. What is wrong with them is told to `own` objects of the operator's
+    /// namespace alone: what else is in such a file is nobody else's business.
     #[must_use]
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self, own: bool) -> Vec<Finding> {
         let finding = |(file, problem): (SettingsFile, &Option<String>)| {
-            let message = format!("{}; what was read before stays in force", problem.as_ref()?);
+            let problem = problem.as_deref()?;
+            let what = if own { problem } else { "the operator cannot use this file as it is now; whoever runs the operator can mend it" };
+            let message = format!("{what}; what was read before stays in force");
             Some(Finding { severity: Severity::Warning, code: file.code().into(), path: file.flag().into(), message })
         };
         self.parts().problems().into_iter().filter_map(finding).collect()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture};
 use weir_core::plugin_installation::snapshot::Artifact;
-use weir_host::oci::{Artifact as Pulled, Credentials, Limits, Reference, login::LoginError};
+use weir_host::oci::{Artifact as Pulled, Credentials, Limits, Reference, VerifyError, login::LoginError};
 
 use super::{Current, Live, outcome};
 use crate::{
@@ -43,6 +43,10 @@ impl Shops {
             }
             Err(error) => {
                 self.metrics.verified(Signed::Plugin, outcome(&error));
+                if let VerifyError::Fetch(error) = &error {
+                    // Nobody knows whether it is signed, and it is tried again as any other request.
+                    return Err(problem(reference, error));
+                }
                 let message = format!("the operator's verification list: {error}");
                 Err(Problem { message, transient: error.transient(), retry_after: None, outcome: PullOutcome::Unverified })
             }

@@ -99,7 +99,7 @@ fn a_file_that_changes_counts_and_one_that_breaks_leaves_what_was() {
     let policy = reference("ghcr.io/acme/p:1");
     let wanted = live.current().wanted(&policy).unwrap();
     assert_eq!(live.current().wanted(&reference("ghcr.io/other:1")), None);
-    assert!(live.findings().is_empty());
+    assert!(live.findings(true).is_empty());
     assert_eq!(live.look(), None);
     assert_eq!(place.metric("weir_settings_file_valid{file=\"Verification\"}"), "1");
 
@@ -108,9 +108,11 @@ fn a_file_that_changes_counts_and_one_that_breaks_leaves_what_was() {
     assert_eq!(live.look(), Some(Changed::Problems));
     assert_eq!(live.look(), None);
     assert_eq!(live.current().wanted(&policy), Some(wanted.clone()));
-    let [finding] = live.findings().try_into().unwrap();
+    let [finding] = live.findings(true).try_into().unwrap();
     assert_eq!((finding.code.as_str(), finding.path.as_str()), ("VerificationFileUnusable", "--verification-file"));
     assert!(finding.message.contains("entries[0]") && finding.message.contains("stays in force"), "{}", finding.message);
+    let [others] = live.findings(false).try_into().unwrap();
+    assert!(others.code == finding.code && !others.message.contains("entries"), "{}", others.message);
     assert_eq!(place.metric("weir_settings_file_valid{file=\"Verification\"}"), "0");
     assert_eq!(place.metric("weir_settings_file_loads_total{file=\"Verification\",outcome=\"Failed\"}"), "1");
 
@@ -123,7 +125,7 @@ fn a_file_that_changes_counts_and_one_that_breaks_leaves_what_was() {
     place.write("verification.yaml", &format!("{VERIFICATION}entries: [{{unsigned: true}}]\n"));
     assert_eq!(live.look(), Some(Changed::Settings));
     assert_eq!(live.current().wanted(&policy), None);
-    assert!(live.findings().is_empty());
+    assert!(live.findings(true).is_empty());
     assert_eq!(place.metric("weir_settings_file_valid{file=\"Verification\"}"), "1");
 }
 
@@ -136,7 +138,7 @@ fn a_key_beside_the_list_is_a_part_of_it() {
     assert_eq!(live.look(), Some(Changed::Problems));
     place.write("cosign.pub", KEY);
     assert_eq!(live.look(), Some(Changed::Problems), "it is mended");
-    assert_eq!((live.look(), live.findings().len()), (None, 0));
+    assert_eq!((live.look(), live.findings(true).len()), (None, 0));
 }
 
 #[tokio::test]
