@@ -4,8 +4,8 @@ mod collect;
 mod labels;
 mod policies;
 mod pulls;
-mod shadows;
 mod registries;
+mod shadows;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +21,8 @@ use weir_host::layer::Counters;
 pub use labels::{ErrorReason, Kind, ObjectKind, Outcome, Verb};
 pub use policies::{InForce, Policies, Swap};
 pub use pulls::{PullOutcome, Pulls};
-pub use shadows::{ShadowOutcome, Shadows};
 pub use registries::{Settings, SettingsFile, Signed, VerifyOutcome};
+pub use shadows::{ShadowOutcome, Shadows};
 
 /// What `encode` returns, for the answer's Content-Type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

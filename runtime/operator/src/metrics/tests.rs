@@ -3,8 +3,6 @@ use std::{sync::Arc, time::Duration};
 use kube::core::Status;
 use weir_core::policy::SlotName;
 
-use weir_core::policy::SlotName;
-
 use super::{collect, *};
 use crate::cache::Key;
 

@@ -158,13 +158,17 @@ async fn authorities(lab: Lab) {
     let wasm = variant("konnect-env", 1);
     let file = shop.scratch().join("policy.wasm");
     fs::write(&file, &wasm).unwrap();
+    let (host, name) = (shop.registry.host(), shop.image("konnect", "v1"));
+    // On loopback a registry has TLS only where a file says so.
+    let settings = shop.scratch().join("registries.yaml");
+    fs::write(&settings, format!("apiVersion: weir.dev/v1alpha1\nkind: Registries\nregistries:\n- prefix: {host}\n")).unwrap();
+    let settings = settings.display().to_string();
     let ca = shop.scratch().join("ca.crt");
     fs::write(&ca, shop.registry.ca_pem().unwrap()).unwrap();
-    let name = format!("localhost:{}/konnect:v1", shop.registry.port());
-    let done = weir(&["policy", "push", &file.display().to_string(), &name, "--registry-ca", &ca.display().to_string()]);
+    let (file, ca) = (file.display().to_string(), ca.display().to_string());
+    let done = weir(&["policy", "push", &file, &name, "--registries-file", &settings, "--registry-ca", &ca]);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let host = format!("localhost:{}", shop.registry.port());
-    let operator = lab.operator("weir", &["--allowed-registries", &host]);
+    let operator = lab.operator("weir", &["--registries-file", &settings, "--allowed-registries", &host]);
     operator.wait_leading().await;
     let bundle =
         |name: &str, pem: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"ca.crt": pem}});
