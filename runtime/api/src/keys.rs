@@ -108,6 +108,8 @@ pub const ROLLED_BACK: &str = "weir.dev/rolled-back";
 pub const KONNECT_EXTENSION: &str = "weir.dev/konnect-extension";
 /// Annotation on a Deployment: when the Konnect client certificate ends that [`KONNECT_CERTIFICATE_DIGEST`] names, as an RFC 3339 time.
 pub const KONNECT_CERTIFICATE_ENDS: &str = "weir.dev/konnect-certificate-ends";
+/// Annotation on a CRD: version of Weir that made it. Tells ours from those that somebody else installed for the same kinds.
+pub const CRDS: &str = "weir.dev/crds";
 
 #[cfg(test)]
 mod tests {
@@ -158,6 +160,7 @@ mod tests {
             ROLLED_BACK,
             KONNECT_EXTENSION,
             KONNECT_CERTIFICATE_ENDS,
+            CRDS,
         ] {
             assert!(names::is_label_key(key), "{key}");
         }

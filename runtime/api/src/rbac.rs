@@ -34,17 +34,54 @@ pub struct Rule {
     pub verbs: &'static [&'static str],
     /// Names it is limited to; none for all.
     pub names: &'static [&'static str],
+    /// Where it is needed when the operator watches some namespaces only.
+    pub reach: Reach,
+}
+
+/// Where a rule is needed when the operator watches some namespaces only. Without such a limit every rule is for the whole cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// In the watched namespaces.
+    Watched,
+    /// In the watched namespaces, and in the operator's own, watched or not: its CA and keys, and the policies for all.
+    WatchedAndOwn,
+    /// In the whole cluster all the same.
+    Cluster,
+}
+
+impl Reach {
+    /// The word the chart reads.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Watched => "Watched",
+            Self::WatchedAndOwn => "WatchedAndOwn",
+            Self::Cluster => "Cluster",
+        }
+    }
 }
 
 const READ: &[&str] = &["get", "list", "watch"];
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 
 const fn rule(why: &'static str, group: &'static str, resources: &'static [&'static str], verbs: &'static [&'static str]) -> Rule {
-    Rule { why, group, resources, verbs, names: &[] }
+    Rule { why, group, resources, verbs, names: &[], reach: Reach::Watched }
+}
+
+impl Rule {
+    const fn reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    const fn only(mut self, names: &'static [&'static str]) -> Self {
+        self.names = names;
+        self
+    }
 }
 
 /// Rules for the whole cluster (or every watched namespace).
-pub const CLUSTER: [Rule; 17] = [
+pub const CLUSTER: [Rule; 18] = [
     rule(
         "the objects it serves; patch for one-time annotations and finalizers",
         keys::GATEWAY_OPERATOR_GROUP,
@@ -58,37 +95,90 @@ pub const CLUSTER: [Rule; 17] = [
         &["patch"],
     ),
     rule("extensions that Kong's operator fills in, where their kind is served", keys::KONNECT_GROUP, &["konnectextensions"], READ),
-    rule("policies; patch for one-time annotations", keys::WEIR_GROUP, &["reconcilepolicies"], &["get", "list", "watch", "patch"]),
-    rule("their status", keys::WEIR_GROUP, &["reconcilepolicies/status"], &["patch"]),
+    rule("policies; patch for one-time annotations", keys::WEIR_GROUP, &["reconcilepolicies"], &["get", "list", "watch", "patch"])
+        .reach(Reach::WatchedAndOwn),
+    rule("their status", keys::WEIR_GROUP, &["reconcilepolicies/status"], &["patch"]).reach(Reach::WatchedAndOwn),
     // Needed where the admission plugin OwnerReferencesPermissionEnforcement is on.
     rule("owner references to them", keys::GATEWAY_OPERATOR_GROUP, &["dataplanes/finalizers"], &["update"]),
     rule("children", "apps", &["deployments"], OWN),
     rule("which certificate and which plugin is still in use", "apps", &["replicasets"], &["list", "watch"]),
     rule("children", "", &["services"], OWN),
-    rule("admin certificates; client certificates and pull Secrets are read, metadata of the others is watched", "", &["secrets"], OWN),
-    rule("content of plugins; CA bundles that policies name; of the others nothing is read", "", &["configmaps"], OWN),
+    rule("admin certificates; client certificates and pull Secrets are read, metadata of the others is watched", "", &["secrets"], OWN)
+        .reach(Reach::WatchedAndOwn),
+    rule("content of plugins; CA bundles that policies name; of the others nothing is read", "", &["configmaps"], OWN)
+        .reach(Reach::WatchedAndOwn),
     rule("references across namespaces, where the Gateway API is installed", "gateway.networking.k8s.io", &["referencegrants"], READ),
-    rule("labels of namespaces, for policies", "", &["namespaces"], &["list", "watch"]),
+    rule("labels of namespaces, for policies", "", &["namespaces"], &["list", "watch"]).reach(Reach::Cluster),
     rule("children", "autoscaling", &["horizontalpodautoscalers"], OWN),
     rule("children", "policy", &["poddisruptionbudgets"], OWN),
-    rule("client certificates by cert-manager, where it is installed", "cert-manager.io", &["certificates"], OWN),
-    rule("what happened, for people", "events.k8s.io", &["events"], &["create", "patch"]),
+    // One watch finds out whether cert-manager is there, wherever its certificates are.
+    rule("client certificates by cert-manager, where it is installed", "cert-manager.io", &["certificates"], READ).reach(Reach::Cluster),
+    rule("the same, written", "cert-manager.io", &["certificates"], &["create", "patch", "delete"]),
+    rule("what happened, for people", "events.k8s.io", &["events"], &["create", "patch"]).reach(Reach::WatchedAndOwn),
 ];
 
 /// Whether Kong's own operator runs.
-pub const KONG_LEASE: Rule = Rule {
-    why: "whether Kong's own operator still runs",
-    group: "coordination.k8s.io",
-    resources: &["leases"],
-    verbs: READ,
-    names: &["a7feedc84.konghq.com"],
-};
+pub const KONG_LEASE: Rule = rule("whether Kong's own operator still runs", "coordination.k8s.io", &["leases"], READ)
+    .only(&["a7feedc84.konghq.com"])
+    .reach(Reach::Cluster);
 
 /// Rules in the operator's own namespace.
 pub const OWN_NAMESPACE: [Rule; 1] = [rule("leader election", "coordination.k8s.io", &["leases"], &["get", "create", "update"])];
 
+/// What `weir crds apply` may do, in the chart's hook before an upgrade. An account of its own: the operator never writes a CRD. Names are
+/// no limit here: a request that creates has none that the API server could compare.
+pub const CRDS: [Rule; 1] =
+    [rule("the CRDs it installs and upgrades", "apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "create", "patch"])];
+
+/// What `weir cleanup` may do, in the chart's hook before an uninstall, in every namespace the operator wrote to.
+pub const CLEANUP: [Rule; 1] =
+    [rule("finalizers that nobody would take off any more", keys::GATEWAY_OPERATOR_GROUP, &["konnectextensions"], &["list", "patch"])];
+
+/// What it may do in the operator's own namespace. The chart adds the name of the Deployment.
+pub const CLEANUP_OWN: [Rule; 2] = [
+    rule("the operator stops first, or it would set its finalizers again", "apps", &["deployments"], &["get"]),
+    rule("the same", "apps", &["deployments/scale"], &["patch"]),
+];
+
+/// What people who may view, edit or administrate a namespace may do with our kinds, as an addition to Kubernetes' roles of these names.
+pub const PEOPLE: [(&str, &[&str]); 2] =
+    [("view", READ), ("edit", &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"])];
+
+/// Kinds that people write, by group.
+pub const KINDS: [(&str, &[&str]); 2] = [
+    (keys::GATEWAY_OPERATOR_GROUP, &["dataplanes", "konnectextensions", "kongplugininstallations"]),
+    (keys::WEIR_GROUP, &["reconcilepolicies"]),
+];
+
+/// What the chart makes its roles of: per list the rules, each with its reason and its reach.
+#[must_use]
+pub fn chart() -> Value {
+    let rules = |rules: &[Rule]| -> Vec<Value> {
+        rules.iter().map(|rule| json!({"why": rule.why, "reach": rule.reach.as_str(), "rule": rule.to_json()})).collect()
+    };
+    let operator: Vec<Rule> = CLUSTER.into_iter().chain([KONG_LEASE]).collect();
+    let people: serde_json::Map<String, Value> = PEOPLE
+        .into_iter()
+        .map(|(role, verbs)| {
+            let rules: Vec<Value> =
+                KINDS.iter().map(|(group, kinds)| json!({"apiGroups": [group], "resources": kinds, "verbs": verbs})).collect();
+            (role.to_owned(), rules.into())
+        })
+        .collect();
+    json!({
+        "operator": rules(&operator),
+        "ownNamespace": rules(&OWN_NAMESPACE),
+        "crds": rules(&CRDS),
+        "cleanup": rules(&CLEANUP),
+        "cleanupOwnNamespace": rules(&CLEANUP_OWN),
+        "people": people,
+    })
+}
+
 impl Rule {
-    fn to_json(self) -> Value {
+    /// As RBAC has it.
+    #[must_use]
+    pub fn to_json(self) -> Value {
         let mut rule = json!({"apiGroups": [self.group], "resources": self.resources, "verbs": self.verbs});
         if let Some(rule) = rule.as_object_mut().filter(|_| !self.names.is_empty()) {
             rule.insert("resourceNames".into(), json!(self.names));
@@ -136,10 +226,23 @@ mod tests {
 
     #[test]
     fn nothing_is_allowed_wholesale() {
-        for rule in CLUSTER.iter().chain([&KONG_LEASE]).chain(&OWN_NAMESPACE) {
+        for rule in CLUSTER.iter().chain([&KONG_LEASE]).chain(&OWN_NAMESPACE).chain(&CRDS).chain(&CLEANUP).chain(&CLEANUP_OWN) {
             assert!(!rule.why.is_empty());
             assert!(rule.verbs.iter().chain(rule.resources).all(|word| !word.contains('*')), "{rule:?}");
         }
+    }
+
+    #[test]
+    fn the_chart_gets_every_rule_and_what_has_no_namespace_is_for_the_whole_cluster() {
+        let chart = chart();
+        let operator = chart["operator"].as_array().unwrap();
+        assert_eq!(operator.len(), CLUSTER.len() + 1);
+        for rule in operator {
+            if rule["rule"]["resources"] == json!(["namespaces"]) {
+                assert_eq!(rule["reach"], "Cluster");
+            }
+        }
+        assert_eq!(chart["people"]["edit"].as_array().unwrap().len(), KINDS.len());
     }
 
     #[test]
@@ -147,7 +250,7 @@ mod tests {
         let all = manifests(&Install { namespace: "ns".into(), name: "w".into() });
         assert_eq!(all.len(), 5);
         assert_eq!(all[3].pointer("/metadata/namespace"), Some(&json!("ns")));
-        assert_eq!(all[1].pointer("/rules/17/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
+        assert_eq!(all[1].pointer("/rules/18/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
         assert!(all[1].pointer("/metadata/namespace").is_none());
     }
 }

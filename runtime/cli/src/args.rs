@@ -30,8 +30,13 @@ pub enum Command {
     /// Publish, fetch, look at and check policies, without a cluster.
     #[command(after_help = crate::policy::HELP)]
     Policy(Box<crate::policy::Args>),
-    /// Print the CustomResourceDefinitions.
+    /// Print the CustomResourceDefinitions, or apply them to a cluster.
     Crds(Crds),
+    /// Before an uninstall: stop the operator and take its finalizers off, which nobody would do afterwards.
+    #[command(after_help = crate::cleanup::HELP)]
+    Cleanup(crate::cleanup::Args),
+    /// Ask a URL until it answers well: for tests of an install, and for containers without a shell.
+    Probe(crate::probe::Args),
     /// Print a completion script for a shell.
     Completion {
         /// The shell.
@@ -124,10 +129,22 @@ pub struct Plan {
 
 /// `weir crds`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Crds {
+    /// What to do; they are printed without a word.
+    #[command(subcommand)]
+    pub action: Option<CrdsAction>,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
     pub output: Output,
+}
+
+/// `weir crds …`.
+#[derive(Debug, Subcommand)]
+pub enum CrdsAction {
+    /// Apply them to a cluster, server-side; the versions and the conversion that are there stay.
+    #[command(after_help = crate::crds::HELP)]
+    Apply(crate::crds::Args),
 }
 
 /// Output formats a machine reads.

@@ -1,11 +1,15 @@
 //! The `weir` command line. `main` only parses and exits; everything else is here, where tests reach it.
 
 pub mod args;
+pub mod cleanup;
+mod cluster;
+pub mod crds;
 pub mod exit;
 mod names;
 pub mod operator;
 pub mod plan;
 pub mod policy;
+pub mod probe;
 pub mod registry;
 
 use std::{io::Write, process::ExitCode};
@@ -24,7 +28,12 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Policy(args) => policy::run(&args),
-        Command::Crds(args) => crds(args),
+        Command::Crds(args) => match args.action {
+            Some(args::CrdsAction::Apply(args)) => crds::run(&args),
+            None => print_crds(args.output),
+        },
+        Command::Cleanup(args) => cleanup::run(&args),
+        Command::Probe(args) => probe::run(&args),
         Command::Completion { shell } => {
             let mut out = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "weir", &mut out);
@@ -40,9 +49,9 @@ pub fn run(cli: Cli) -> ExitCode {
     }
 }
 
-fn crds(args: args::Crds) -> anyhow::Result<Exit> {
+fn print_crds(output: args::Output) -> anyhow::Result<Exit> {
     let crds = weir_api::crds::all();
-    let text = match args.output {
+    let text = match output {
         args::Output::Json => serde_json::to_string_pretty(&serde_json::json!({"apiVersion": "v1", "kind": "List", "items": crds}))?,
         args::Output::Yaml => {
             let mut text = String::new();

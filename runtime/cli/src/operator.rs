@@ -353,7 +353,7 @@ fn print(args: &Args) -> serde_json::Value {
     })
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no duration: write for example 15s, 30m or 87600h");
     let signed: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(signed).map_err(|_| wrong())

@@ -32,4 +32,4 @@ pub mod telemetry;
 pub mod watch;
 pub mod world;
 
-pub use self::{config::Config, error::Error, run::run};
+pub use self::{config::Config, error::Error, run::run, setup::connect};

@@ -17,7 +17,7 @@ use crate::{
     metrics::{Kind, Metrics},
     plugin_installation, reconcile_policy,
     registries::{Changed, Live},
-    setup::{Shell, client, context, load_policies, serve},
+    setup::{Shell, connect, context, load_policies, serve},
     watch::{Pending, Watching, until_done},
 };
 
@@ -32,9 +32,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     if let Some(leader) = &config.leader {
         leader.check()?;
     }
-    // The one crypto provider; a second call finds it set.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let client = client(&config).await?;
+    let client = connect(config.kubeconfig.as_deref()).await?;
     let health = Health::default();
     let counters = Arc::new(Counters::default());
     let metrics = Arc::new(Metrics::new(Arc::clone(&counters)));

@@ -1,6 +1,6 @@
 //! What the operator is made of, before anything runs.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use http::{HeaderValue, header::USER_AGENT};
 use kube::{Client, config::KubeConfigOptions};
@@ -43,11 +43,16 @@ use crate::{
 /// Components that are kept on disk, bytes.
 const STORE_BYTES: u64 = 512 << 20;
 
-/// The client of the API server.
-pub(crate) async fn client(config: &Config) -> Result<Client, Error> {
-    let mut kube = match &config.kubeconfig {
+/// A client of the API server that `kubeconfig` names, or of the one that is found in the usual places.
+///
+/// # Errors
+/// There is none, or what names it cannot be used.
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, Error> {
+    // The one crypto provider; a second call finds it set.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let mut kube = match kubeconfig {
         Some(path) => {
-            let unusable = |source| Error::Kubeconfig { path: path.clone(), source };
+            let unusable = |source| Error::Kubeconfig { path: path.to_owned(), source };
             let file = kube::config::Kubeconfig::read_from(path).map_err(unusable)?;
             kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(unusable)?
         }

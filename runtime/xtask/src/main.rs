@@ -33,7 +33,7 @@ struct Args {
 enum Task {
     /// Build guest-plugins/ and write components to target/guests/
     Guests,
-    /// Write crds/*.yaml from the API types
+    /// Write CRDs and roles, here and in the chart, from the API types
     Codegen {
         /// Write nothing; fail with a diff when what is checked in differs
         #[arg(long)]

@@ -11,7 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomR
 use kube::CustomResourceExt;
 
 use crate::{
-    dataplane::DataPlane, konnect_extension::KonnectExtension, plugin_installation::KongPluginInstallation,
+    dataplane::DataPlane, keys, konnect_extension::KonnectExtension, plugin_installation::KongPluginInstallation,
     reconcile_policy::ReconcilePolicy,
 };
 
@@ -32,6 +32,7 @@ pub fn file_name(crd: &CustomResourceDefinition) -> String {
 
 /// Applies what holds for every kind, then `special`.
 fn finish(mut crd: CustomResourceDefinition, special: fn(&mut JSONSchemaProps)) -> CustomResourceDefinition {
+    crd.metadata.annotations.get_or_insert_default().insert(keys::CRDS.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let names = &mut crd.spec.names;
     // The API server fills the first in; naming it keeps a diff against the cluster empty.
     names.list_kind = Some(format!("{}List", names.kind));
