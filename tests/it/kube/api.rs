@@ -46,10 +46,10 @@ pub(crate) const EVENT: Kind = kind("v1", "Event", "events");
 pub(crate) const NAMESPACE: Kind = cluster_wide("v1", "Namespace", "namespaces");
 pub(crate) const CRD: Kind = cluster_wide("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions");
 
-const SERVICE_ACCOUNT: Kind = kind("v1", "ServiceAccount", "serviceaccounts");
-const ROLE: Kind = kind("rbac.authorization.k8s.io/v1", "Role", "roles");
+pub(crate) const SERVICE_ACCOUNT: Kind = kind("v1", "ServiceAccount", "serviceaccounts");
+pub(crate) const ROLE: Kind = kind("rbac.authorization.k8s.io/v1", "Role", "roles");
 const ROLE_BINDING: Kind = kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings");
-const CLUSTER_ROLE: Kind = cluster_wide("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
+pub(crate) const CLUSTER_ROLE: Kind = cluster_wide("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles");
 const CLUSTER_ROLE_BINDING: Kind = cluster_wide("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings");
 
 const fn admission(kind: &'static str, plural: &'static str) -> Kind {

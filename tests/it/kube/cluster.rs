@@ -30,6 +30,7 @@ type Started = Result<Arc<Cluster>, String>;
 
 static SHARED: OnceLock<Started> = OnceLock::new();
 static LAB: OnceLock<Started> = OnceLock::new();
+static CHART: OnceLock<Started> = OnceLock::new();
 
 /// One runtime for every test and everything that runs beside them.
 pub(crate) fn runtime() -> &'static tokio::runtime::Runtime {
@@ -65,8 +66,33 @@ pub(crate) fn lab() -> Started {
     .clone()
 }
 
+/// The control plane for the chart: nothing is in it that the chart does not bring. `accounts` are those of its namespace.
+pub(crate) fn chart(namespace: &str, accounts: &[&str]) -> Started {
+    CHART
+        .get_or_init(|| {
+            let installation = Installation { namespace: namespace.to_owned() };
+            bare("chart", accounts.iter().map(|account| installation.user(account)).collect())
+        })
+        .clone()
+}
+
 /// Starts a control plane with our CRDs; says why it cannot run here.
 fn start(name: &str, users: Vec<User>) -> Started {
+    let cluster = bare(name, users)?;
+    let client = &cluster.client;
+    runtime().spawn(weir_testkit::give_addresses(client.clone()));
+    runtime().block_on(async {
+        for crd in weir_api::crds::all() {
+            let crd = install::typed(&crd, "apiextensions.k8s.io/v1", "CustomResourceDefinition");
+            api::apply(client, "", &crd, "test", false).await.map_err(String::from).unwrap();
+        }
+        install::established(client).await;
+    });
+    Ok(cluster)
+}
+
+/// Starts a control plane as Kubernetes makes it; says why it cannot run here.
+fn bare(name: &str, users: Vec<User>) -> Started {
     let mut say = |line: &str| {
         let _ = writeln!(std::io::stderr(), "     {name} control plane: {line}");
     };
@@ -81,25 +107,22 @@ fn start(name: &str, users: Vec<User>) -> Started {
     let client = plane.client().unwrap();
     drop(entered);
     let cluster = Cluster {
-        client: client.clone(),
+        client,
         audit: plane.audit_log().to_owned(),
         run_dir: plane.run_dir().to_owned(),
         logs: Arc::default(),
         plane: Mutex::new(Some(plane)),
         operator: Mutex::new(None),
     };
-    runtime().spawn(weir_testkit::give_addresses(client.clone()));
-    runtime().block_on(async {
-        for crd in weir_api::crds::all() {
-            let crd = install::typed(&crd, "apiextensions.k8s.io/v1", "CustomResourceDefinition");
-            api::apply(&client, "", &crd, "test", false).await.map_err(String::from).unwrap();
-        }
-        install::established(&client).await;
-    });
     Ok(Arc::new(cluster))
 }
 
 impl Cluster {
+    /// The administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        lock(&self.plane).as_ref().unwrap().kubeconfig().to_owned()
+    }
+
     /// A kubeconfig of one of the users given at the start.
     pub(crate) fn kubeconfig_of(&self, user: &str) -> PathBuf {
         lock(&self.plane).as_ref().unwrap().kubeconfig_of(user).unwrap()
@@ -123,7 +146,7 @@ impl Cluster {
 
 /// Stops whatever was started. Statics are never dropped, so the harness calls this before it exits.
 pub(crate) fn tear_down() {
-    for cluster in [&SHARED, &LAB].into_iter().filter_map(|cell| cell.get()?.as_ref().ok()) {
+    for cluster in [&SHARED, &LAB, &CHART].into_iter().filter_map(|cell| cell.get()?.as_ref().ok()) {
         drop(lock(&cluster.operator).take());
         drop(lock(&cluster.plane).take());
     }

@@ -172,6 +172,11 @@ impl Running {
         get(self.probes, path.to_owned())
     }
 
+    /// Where a scraper asks.
+    pub(crate) fn metrics_url(&self) -> String {
+        format!("http://127.0.0.1:{}/metrics", self.metrics)
+    }
+
     /// What a scraper gets.
     pub(crate) fn metrics(&self) -> impl Future<Output = Metrics> + use<> {
         let answer = get(self.metrics, "/metrics".into());

@@ -105,9 +105,11 @@ impl Lab {
     }
 }
 
+/// Tests that run operators of their own take turns.
+pub(crate) static TURN: Mutex<()> = Mutex::new(());
+
 /// Makes a test with a lab.
 pub(crate) fn lab(name: &'static str, body: impl AsyncFnOnce(Lab) + Send + 'static) -> Trial {
-    static TURN: Mutex<()> = Mutex::new(());
     assert!(LABS.contains(&name), "{name} is missing in LABS");
     Trial::test(format!("kube {}", name.replace('-', " ")), move || {
         let turn = lock(&TURN);

@@ -6,6 +6,7 @@ mod api;
 mod audit;
 mod broken;
 mod certs;
+mod chart;
 mod cluster;
 mod converge;
 mod crds;
@@ -64,6 +65,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         faults::tests(),
         plugins::tests(),
         policies::tests(),
+        chart::tests(),
     ]
     .into_iter()
     .flatten()

@@ -145,3 +145,30 @@ fn proc_files_are_read_by_name_and_place() {
     assert_eq!(collect::cpu_seconds(stat), Some(2.0));
     assert_eq!(collect::cpu_seconds("12 weir"), None);
 }
+
+/// Words of a text that look like the name of one of our series.
+fn names(text: &str) -> std::collections::BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| ["weir_", "process_"].iter().any(|start| word.starts_with(start))).collect()
+}
+
+#[test]
+fn alerts_and_dashboard_ask_for_series_that_exist() {
+    let metrics = metrics();
+    metrics.reconciled(Kind::DataPlane, Outcome::Done, Duration::from_millis(3));
+    metrics.wrote(ObjectKind::Deployment, Verb::Apply);
+    metrics.watched(ObjectKind::Secret);
+    metrics.objects(Kind::DataPlane, 1);
+    let text = metrics.encode();
+    let served: std::collections::BTreeSet<&str> =
+        text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(['{', ' ']).next()).collect();
+    for (file, asked) in [
+        ("alerts.yaml", include_str!("../../../../charts/weir/files/alerts.yaml")),
+        ("dashboard.json", include_str!("../../../../charts/weir/files/dashboard.json")),
+    ] {
+        let asked = names(asked);
+        assert!(asked.len() > 5, "{file} asks for {asked:?}");
+        let missing: Vec<_> = asked.iter().filter(|name| !served.contains(**name)).collect();
+        assert!(missing.is_empty(), "{file} asks for {missing:?}; there are {served:?}");
+    }
+}

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 pub use debian::{DOCKER_REGISTRY, Debian, HTPASSWD, NGINX, SKOPEO, UMOCI, ZSTD, not_installed};
 
 use cache::Cache;
-use module::{COSIGN, CRANE, ETCD, KUBERNETES, KWOK, Module, ORAS, STAGES};
+use module::{COSIGN, CRANE, ETCD, HELM, KUBECONFORM, KUBERNETES, KWOK, Module, ORAS, STAGES};
 
 /// What says progress: one line at a time, without a line end.
 pub type Progress<'a> = dyn FnMut(&str) + 'a;
@@ -78,6 +78,16 @@ pub fn cosign(progress: &mut Progress<'_>) -> Result<PathBuf> {
     tool(&COSIGN, "cosign", progress)
 }
 
+/// Where `helm` is, which installs the chart; built if it is nowhere yet.
+pub fn helm(progress: &mut Progress<'_>) -> Result<PathBuf> {
+    tool(&HELM, "helm", progress)
+}
+
+/// Where `kubeconform` is, which compares manifests with schemas; built if it is nowhere yet.
+pub fn kubeconform(progress: &mut Progress<'_>) -> Result<PathBuf> {
+    tool(&KUBECONFORM, "kubeconform", progress)
+}
+
 fn tool(module: &Module, file: &str, progress: &mut Progress<'_>) -> Result<PathBuf> {
     let cache = Cache::open()?;
     cache.ensure(module, progress)?;
@@ -92,6 +102,11 @@ pub fn missing_tools() -> Option<String> {
 /// Why this machine cannot have `cosign`, in one line; `None` if it can. Builds nothing.
 pub fn missing_cosign() -> Option<String> {
     missing_of(&[&COSIGN])
+}
+
+/// Why this machine cannot have `helm` and `kubeconform`, in one line; `None` if it can. Builds nothing.
+pub fn missing_chart_tools() -> Option<String> {
+    missing_of(&[&HELM, &KUBECONFORM])
 }
 
 fn missing_of(modules: &[&Module]) -> Option<String> {

@@ -89,6 +89,24 @@ pub(super) const COSIGN: Module = Module {
     copied: None,
 };
 
+pub(super) const HELM: Module = Module {
+    name: "helm",
+    go_mod: include_str!("../../control-plane/helm/go.mod"),
+    go_sum: include_str!("../../control-plane/helm/go.sum"),
+    programs: &[("helm", "helm.sh/helm/v3/cmd/helm")],
+    versioned: None,
+    copied: None,
+};
+
+pub(super) const KUBECONFORM: Module = Module {
+    name: "kubeconform",
+    go_mod: include_str!("../../control-plane/kubeconform/go.mod"),
+    go_sum: include_str!("../../control-plane/kubeconform/go.sum"),
+    programs: &[("kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform")],
+    versioned: None,
+    copied: None,
+};
+
 impl Module {
     /// Every file a build leaves behind.
     pub(super) fn products(&self) -> impl Iterator<Item = &'static str> + '_ {
@@ -113,7 +131,7 @@ impl Module {
     pub(super) fn cure(&self) -> String {
         let install = format!("install Go {} or newer", self.go_version().unwrap_or("1"));
         match self.name {
-            "oras" | "crane" | "cosign" => install,
+            "oras" | "crane" | "cosign" | "helm" | "kubeconform" => install,
             _ => format!("{install}, or name a directory with kube-apiserver and etcd in KUBEBUILDER_ASSETS"),
         }
     }
@@ -156,7 +174,7 @@ mod tests {
 
     #[test]
     fn keys_differ_and_go_versions_are_known() {
-        let modules = [&ETCD, &KUBERNETES, &KWOK, &ORAS, &CRANE, &COSIGN];
+        let modules = [&ETCD, &KUBERNETES, &KWOK, &ORAS, &CRANE, &COSIGN, &HELM, &KUBECONFORM];
         for module in modules {
             assert!(module.key().unwrap().starts_with(module.name));
             assert!(module.go_version().unwrap().starts_with("1."));
