@@ -11,6 +11,7 @@ mod contract;
 mod demo;
 mod files;
 mod guests;
+mod image;
 mod kube;
 mod layers;
 mod process;
@@ -48,6 +49,8 @@ enum Task {
     /// A real Kubernetes control plane on this machine, without containers
     #[command(subcommand)]
     Kube(kube::Action),
+    /// Build the operator's container image as an OCI archive, without a daemon
+    Image(image::Args),
     /// Build the guests, then run the benchmarks in release mode
     Bench(bench::Args),
     /// Everything a change must pass, in order, with timings
@@ -73,6 +76,7 @@ fn run(workspace: &Workspace, task: Task) -> anyhow::Result<()> {
         Task::Test(args) => test::run(workspace, &args),
         Task::Demo(args) => demo::run(workspace, &args),
         Task::Kube(action) => kube::run(workspace, &action),
+        Task::Image(args) => image::run(workspace, &args),
         Task::Bench(args) => bench::run(workspace, &args),
         Task::Ci => ci::run(workspace),
     }

@@ -73,8 +73,9 @@ fn conform(kubeconform: &Path, dir: &Path, manifests: &Path) -> Result<(), Strin
 async fn write_schema(bed: &Bed, dir: &Path, version: &str, kind: &str) {
     let (group, short) = version.split_once('/').unwrap_or(("", version));
     let place = if group.is_empty() { format!("api/{short}") } else { format!("apis/{group}/{short}") };
-    let document = api::call(&bed.cluster.client, "GET", &format!("/openapi/v3/{place}"), JSON, &Value::Null);
-    let mut schemas = document.await.map_err(String::from).unwrap()["components"]["schemas"].take();
+    let path = format!("/openapi/v3/{place}");
+    let document = api::call(&bed.cluster.client, "GET", &path, JSON, &Value::Null).await;
+    let mut schemas = document.map_err(String::from).unwrap()["components"]["schemas"].take();
     let is_it = |schema: &Value| {
         let kinds = schema["x-kubernetes-group-version-kind"].as_array();
         kinds.is_some_and(|kinds| kinds.iter().any(|k| k["kind"] == kind && k["version"] == short && k["group"] == group))
