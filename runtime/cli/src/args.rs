@@ -35,6 +35,8 @@ pub enum Command {
     /// Before an uninstall: stop the operator and take its finalizers off, which nobody would do afterwards.
     #[command(after_help = crate::cleanup::HELP)]
     Cleanup(crate::cleanup::Args),
+    /// Coming from Kong's operator.
+    Migrate(crate::migrate::Args),
     /// Ask a URL until it answers well: for tests of an install, and for containers without a shell.
     Probe(crate::probe::Args),
     /// Print a completion script for a shell.

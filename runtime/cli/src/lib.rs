@@ -5,6 +5,7 @@ pub mod cleanup;
 mod cluster;
 pub mod crds;
 pub mod exit;
+pub mod migrate;
 mod names;
 pub mod operator;
 pub mod plan;
@@ -33,6 +34,7 @@ pub fn run(cli: Cli) -> ExitCode {
             None => print_crds(args.output),
         },
         Command::Cleanup(args) => cleanup::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::Probe(args) => probe::run(&args),
         Command::Completion { shell } => {
             let mut out = Vec::new();

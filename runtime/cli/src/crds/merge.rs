@@ -43,7 +43,7 @@ pub(super) fn step(live: Option<&Value>, wanted: &Value, take_over: bool) -> Ste
 }
 
 /// Who else made it. Ours has our mark; a kind of our own group without it is from before there were marks.
-fn foreign(live: &Value) -> Option<String> {
+pub(super) fn foreign(live: &Value) -> Option<String> {
     let annotation = |key: &str| live.pointer("/metadata/annotations")?.get(key)?.as_str();
     if let Some(release) = annotation(RELEASE_NAME) {
         return Some(format!("Helm release {}/{release}", annotation(RELEASE_NAMESPACE).unwrap_or_default()));

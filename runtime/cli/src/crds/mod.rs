@@ -157,7 +157,12 @@ impl Crds {
     }
 }
 
-fn resource() -> ApiResource {
+/// Who else made a CRD that is there; none when it is ours.
+pub(crate) fn owner(live: &Value) -> Option<String> {
+    merge::foreign(live)
+}
+
+pub(crate) fn resource() -> ApiResource {
     ApiResource {
         group: "apiextensions.k8s.io".to_owned(),
         version: "v1".to_owned(),
