@@ -41,6 +41,14 @@ pub mod types {
     pub const SHADOW_DIFFERS: &str = "ShadowDiffers";
     /// Whether a DataPlane uses an extension, which then cannot go.
     pub const IN_USE: &str = "InUse";
+    /// Whether a Service is the remote plugin of its name. On Services our types carry our domain: they have other owners.
+    pub const PLUGIN_DISCOVERED: &str = "weir.dev/Discovered";
+    /// Whether what a Service says about its plugin, and the Secrets it names, can be used.
+    pub const PLUGIN_CONFIGURED: &str = "weir.dev/Configured";
+    /// Whether a remote plugin answers over a connection that both sides trust.
+    pub const PLUGIN_REACHABLE: &str = "weir.dev/Reachable";
+    /// Whether a remote plugin is asked.
+    pub const PLUGIN_READY: &str = "weir.dev/Ready";
 }
 
 /// Why a condition is what it is.

@@ -79,7 +79,8 @@ pub const CLUSTER_TYPE: &str = "weir.dev/cluster-type";
 pub const KONNECT_CERTIFICATE_DIGEST: &str = "weir.dev/konnect-certificate-digest";
 /// Annotation on a certificate Secret: marks the issue the certificate belongs to; a new value asks for a new certificate.
 pub const RENEWAL: &str = "weir.dev/renewal";
-/// Annotation: name of the plugin in an artifact, on the installation or on the artifact; a Kubernetes name cannot have `_`.
+/// Annotation: name of the plugin in an artifact, on the installation or on the artifact; a Kubernetes name cannot have `_`. Label on a
+/// Service in a plugin namespace: it is a remote plugin, and this is its name.
 pub const PLUGIN_NAME: &str = "weir.dev/plugin-name";
 /// Annotation on an installation with [`ROLLOUT`] `Manual`: the manifest digest that may be installed.
 pub const APPROVED_DIGEST: &str = "weir.dev/approved-digest";
@@ -111,6 +112,28 @@ pub const KONNECT_CERTIFICATE_ENDS: &str = "weir.dev/konnect-certificate-ends";
 /// Annotation on a CRD: version of Weir that made it. Tells ours from those that somebody else installed for the same kinds.
 pub const CRDS: &str = "weir.dev/crds";
 
+/// Annotation on the Service of a remote plugin: the port of the Service, a number.
+pub const PLUGIN_PORT: &str = "weir.dev/plugin-port";
+/// Annotation on the Service of a remote plugin: the name its certificate is checked for, in place of the Service's own names.
+pub const PLUGIN_SERVER_NAME: &str = "weir.dev/plugin-server-name";
+/// Annotation on the Service of a remote plugin: the Secret in its namespace with the certificate and key that the operator shows.
+pub const PLUGIN_CLIENT_SECRET: &str = "weir.dev/plugin-client-secret";
+/// Annotation on the Service of a remote plugin: the Secret in its namespace with the certificates that the operator trusts.
+pub const PLUGIN_SERVER_SECRET: &str = "weir.dev/plugin-server-secret";
+/// Annotation on the Service of a remote plugin: namespaces whose policies may use it, joined by commas, or `*`. Left out: only the
+/// operator's own.
+pub const PLUGIN_TENANTS: &str = "weir.dev/plugin-tenants";
+/// Label on the Service of a CNPG-I plugin: its name.
+pub const CNPG_PLUGIN_NAME: &str = "cnpg.io/pluginName";
+/// What [`PLUGIN_PORT`] is on the Service of a CNPG-I plugin.
+pub const CNPG_PLUGIN_PORT: &str = "cnpg.io/pluginPort";
+/// What [`PLUGIN_SERVER_NAME`] is on the Service of a CNPG-I plugin.
+pub const CNPG_PLUGIN_SERVER_NAME: &str = "cnpg.io/pluginServerName";
+/// What [`PLUGIN_CLIENT_SECRET`] is on the Service of a CNPG-I plugin.
+pub const CNPG_PLUGIN_CLIENT_SECRET: &str = "cnpg.io/pluginClientSecret";
+/// What [`PLUGIN_SERVER_SECRET`] is on the Service of a CNPG-I plugin.
+pub const CNPG_PLUGIN_SERVER_SECRET: &str = "cnpg.io/pluginServerSecret";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +163,16 @@ mod tests {
             PAUSED,
             CHECK_AT,
             CHECKED_AT,
+            PLUGIN_PORT,
+            PLUGIN_SERVER_NAME,
+            PLUGIN_CLIENT_SECRET,
+            PLUGIN_SERVER_SECRET,
+            PLUGIN_TENANTS,
+            CNPG_PLUGIN_NAME,
+            CNPG_PLUGIN_PORT,
+            CNPG_PLUGIN_SERVER_NAME,
+            CNPG_PLUGIN_CLIENT_SECRET,
+            CNPG_PLUGIN_SERVER_SECRET,
             TAKEOVER_GENERATION,
             EXTENSION_IN_USE,
             ENDPOINT_PREFIX,

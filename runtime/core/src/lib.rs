@@ -19,3 +19,4 @@ pub mod plan;
 pub mod plugin_installation;
 pub mod policy;
 pub mod reconcile_policy;
+pub mod remote;
