@@ -100,6 +100,12 @@ impl Decided {
         policy.snapshot.tripped.as_ref().filter(|tripped| !policy.asked && self.is_of(tripped))
     }
 
+    /// Whether the remote plugin that the spec names is the revision in force. It tells by itself, so no look is needed.
+    #[must_use]
+    pub fn is_plugin(&self, policy: &Validated<'_>) -> bool {
+        policy.plugin_digest.is_some() && self.active.as_ref().map(|active| &active.layer_digest) == policy.plugin_digest.as_ref()
+    }
+
     /// Whether the breaker speaks of the revision in force.
     fn is_of(&self, tripped: &Tripped) -> bool {
         self.active.as_ref().is_some_and(|active| is(active, &tripped.layer_digest, &tripped.settings_digest))
@@ -141,6 +147,10 @@ impl<'a> Pass<'a> {
         if let Some(failure) = &self.policy.unusable {
             return self.failed(failure, &Found::default());
         }
+        if self.policy.plugin_digest.is_some() && self.is_current() {
+            // The plugin itself says so: nothing has to be looked up.
+            return;
+        }
         match &self.policy.snapshot.work {
             Work::None => self.on_its_way(Step::Resolved, &Found::default()),
             Work::Busy { next, found } => self.on_its_way(*next, found),
@@ -151,7 +161,9 @@ impl<'a> Pass<'a> {
 
     /// Whether the spec's words ask for what answers. A tag may lead elsewhere by now.
     fn is_current(&self) -> bool {
-        self.decided.active.as_ref().is_some_and(|active| asks_for(self.policy, active))
+        // A plugin is what it says it is now, and nobody asks for what it was before. While it is away nothing else is known.
+        let is_it = |active: &Revision| self.policy.plugin_digest.as_ref().is_none_or(|digest| active.layer_digest == *digest);
+        self.decided.active.as_ref().is_some_and(|active| asks_for(self.policy, active) && is_it(active))
     }
 
     /// Whether what was found may be something else than what answers.
@@ -201,6 +213,10 @@ impl<'a> Pass<'a> {
     fn ready(&mut self, found: &Found, impact: Option<Impact>) {
         let policy = self.policy;
         let Some(layer) = found.layer_digest.as_deref() else { return self.on_its_way(Step::Resolved, found) };
+        if policy.plugin_digest.as_ref().is_some_and(|digest| digest != layer) {
+            // It was another one when it was tried.
+            return self.on_its_way(Step::Resolved, &Found::default());
+        }
         if policy.image().is_some() && found.verification.as_deref() != policy.verification() {
             // Other signatures are wanted by now than those that were looked for. Who asked is not answered by that.
             return if policy.asked && self.is_news(found) {
@@ -262,7 +278,7 @@ fn revision(policy: &Validated<'_>, found: &Found, layer: &str) -> Revision {
 fn tag(policy: &Validated<'_>, found: &Found) -> Option<String> {
     match policy.origin {
         Some(Origin::Oci(oci)) if oci.semver.is_some() => {}
-        Some(Origin::Oci(_) | Origin::Builtin) | None => return None,
+        Some(Origin::Oci(_) | Origin::Builtin | Origin::Remote(_)) | None => return None,
     }
     let reference = found.image.as_deref()?;
     let reference = reference.split_once('@').map_or(reference, |(reference, _)| reference);

@@ -59,7 +59,7 @@ fn is_answered(policy: &Validated<'_>, decided: &Decided) -> bool {
         Standing::Stopped(Stop::NotServed(..)) => true,
         Standing::Stopped(Stop::Paused | Stop::Deleting) | Standing::Coming(_) => false,
         Standing::InForce | Standing::Failed { .. } | Standing::Waiting(_) | Standing::RolledBack(_) => match policy.snapshot.work {
-            Work::None | Work::Busy { .. } => policy.unusable.is_some(),
+            Work::None | Work::Busy { .. } => policy.unusable.is_some() || decided.is_plugin(policy),
             Work::Failed { .. } | Work::Ready { .. } => true,
         },
     }

@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 use weir_api::reconcile_policy::{Impact, ReconcilePolicy, Shadow};
 
-use crate::policy::{Finding, difference::Difference};
+use crate::{
+    policy::{Finding, difference::Difference},
+    remote::Standing,
+};
 
 /// A step on the way of a candidate, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,6 +127,8 @@ pub struct Snapshot {
     /// Digest of the signatures that are wanted now, the operator's own rules included; none where none are. What was found under another
     /// one does not take over.
     pub verification: Option<String>,
+    /// The remote plugin that the spec names, where there is one.
+    pub plugin: Option<Standing>,
     /// The breaker has opened.
     pub tripped: Option<Tripped>,
     /// Why the revision in force does not run in this process although the status says so; none when it does.

@@ -66,8 +66,8 @@ fn active(policy: &Validated<'_>, decided: &Decided) -> Said {
     let no = |reason: &str, message: String| say(types::ACTIVE, false, reason, message);
     match (&decided.active, &decided.standing) {
         (_, Standing::Stopped(Stop::NotServed(reason, message))) => no(reason, message.clone()),
-        (Some(active), _) => match (&policy.snapshot.not_running, policy.mode) {
-            (Some(why), _) => no(NOT_RUNNING, why.clone()),
+        (Some(active), _) => match (policy.not_running(decided.active.as_ref()), policy.mode) {
+            (Some(why), _) => no(NOT_RUNNING, why),
             (None, Mode::Enforce) => say(types::ACTIVE, true, "Active", revision(active)),
             (None, Mode::Shadow) => no("Shadow", format!("{} is asked, and its answers are compared and not used", revision(active))),
         },

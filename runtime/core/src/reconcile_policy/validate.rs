@@ -15,6 +15,7 @@ use crate::{
     annotations, hash,
     image::{self, ImageVersion},
     policy::{Finding, SlotName, limits, selection::Entry},
+    remote::{Asker, serves},
 };
 
 /// Largest settings, bytes of their JSON.
@@ -26,6 +27,9 @@ const DEFAULT_RESYNC: Duration = Duration::from_secs(60);
 /// Former revisions that are kept where nothing is said.
 const DEFAULT_HISTORY: usize = 3;
 
+/// What a plugin's name follows in `status.source` and in revisions.
+const REMOTE: &str = "remote:";
+
 /// Where the component comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Origin<'a> {
@@ -33,6 +37,8 @@ pub enum Origin<'a> {
     Oci(&'a OciSource),
     /// The operator itself.
     Builtin,
+    /// A remote plugin of this name.
+    Remote(&'a str),
 }
 
 /// What one question may cost.
@@ -96,6 +102,8 @@ pub struct Validated<'a> {
     pub asked: bool,
     /// What keeps the pass from its work.
     pub stop: Option<Stop>,
+    /// Digest of record of the remote plugin that the spec names, where it may be asked now.
+    pub plugin_digest: Option<String>,
     /// Why no work can make what the spec asks for answer; what answers stays.
     pub unusable: Option<Failure>,
     /// What its owner should know.
@@ -115,6 +123,11 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     let rollout = spec.rollout.clone().unwrap_or_default();
     let slot = slot(spec.slot);
     let origin = origin(policy);
+    let plugin = slot.and_then(|slot| plugin(snapshot, slot, origin));
+    let (plugin_digest, unready) = match plugin.transpose() {
+        Ok(digest) => (digest, None),
+        Err(failure) => (None, Some(failure)),
+    };
     let history = rollout.history_limit.and_then(|n| usize::try_from(n).ok()).unwrap_or(DEFAULT_HISTORY).min(10);
     Validated {
         snapshot,
@@ -123,7 +136,8 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
         origin,
         source: source(policy),
         settings_digest: settings_digest(&settings, cost),
-        unusable: unusable(policy, &settings),
+        unusable: unusable(policy, &settings).or(unready),
+        plugin_digest,
         settings,
         cost,
         mode: spec.mode.unwrap_or_default(),
@@ -139,20 +153,48 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
 }
 
 impl Validated<'_> {
-    /// The image that the spec asks for, in its words; none for what ships inside of the operator.
+    /// The image that the spec asks for, in its words; `remote:NAME` for a plugin; none for what ships inside of the operator.
     #[must_use]
     pub fn image(&self) -> Option<&str> {
         match self.origin {
-            Some(Origin::Oci(_)) => Some(&self.source),
+            Some(Origin::Oci(_) | Origin::Remote(_)) => Some(&self.source),
             Some(Origin::Builtin) | None => None,
         }
     }
 
-    /// Digest of the signatures that are wanted. What ships inside of the operator needs none.
+    /// Digest of the signatures that are wanted. Only an artifact can have any.
     #[must_use]
     pub fn verification(&self) -> Option<&str> {
-        self.image().and(self.snapshot.verification.as_deref())
+        match self.origin {
+            Some(Origin::Oci(_)) => self.snapshot.verification.as_deref(),
+            Some(Origin::Builtin | Origin::Remote(_)) | None => None,
+        }
     }
+}
+
+impl Validated<'_> {
+    /// Why `active`, the revision in force, answers nothing although the status says so; none when it does.
+    #[must_use]
+    pub fn not_running(&self, active: Option<&Revision>) -> Option<String> {
+        if let Some(why) = &self.snapshot.not_running {
+            return Some(why.clone());
+        }
+        let active = active?;
+        let plugin = remote(active).filter(|_| active.image.as_deref() == self.image())?;
+        match (&self.plugin_digest, &self.unusable) {
+            (Some(digest), _) if *digest != active.layer_digest => Some(format!(
+                "plugin {plugin} is another one now than the one in force ({digest}): it is asked when that one takes over, and last answers stay"
+            )),
+            (None, Some(failure)) => Some(format!("{}; last answers stay", failure.message)),
+            (Some(_), _) | (None, None) => None,
+        }
+    }
+}
+
+/// The remote plugin that a revision is of. It has no manifest, which every artifact has: an image may be called `remote:1.0` too.
+#[must_use]
+pub fn remote(revision: &Revision) -> Option<&str> {
+    revision.image.as_deref().filter(|_| revision.manifest_digest.is_none())?.strip_prefix(REMOTE)
 }
 
 /// `namespace/name`.
@@ -192,10 +234,11 @@ pub(super) fn annotation<'a>(policy: &'a ReconcilePolicy, key: &str) -> Option<&
 
 fn origin(policy: &ReconcilePolicy) -> Option<Origin<'_>> {
     let source = &policy.spec.source;
-    match (&source.oci, &source.builtin) {
-        (Some(oci), _) => Some(Origin::Oci(oci)),
-        (None, Some(_)) => Some(Origin::Builtin),
-        (None, None) => None,
+    match (&source.oci, &source.remote, &source.builtin) {
+        (Some(oci), _, _) => Some(Origin::Oci(oci)),
+        (None, Some(remote), _) => Some(Origin::Remote(&remote.plugin_name)),
+        (None, None, Some(_)) => Some(Origin::Builtin),
+        (None, None, None) => None,
     }
 }
 
@@ -203,7 +246,7 @@ fn source(policy: &ReconcilePolicy) -> String {
     let source = &policy.spec.source;
     match (&source.oci, &source.remote) {
         (Some(oci), _) => oci.semver.as_ref().map_or_else(|| oci.image.clone(), |range| format!("{} {range}", oci.image)),
-        (None, Some(remote)) => format!("remote:{}", remote.plugin_name),
+        (None, Some(remote)) => format!("{REMOTE}{}", remote.plugin_name),
         (None, None) => "builtin".into(),
     }
 }
@@ -219,7 +262,7 @@ fn stop(snapshot: &Snapshot, slot: Option<SlotName>, origin: Option<Origin<'_>>)
         return Some(Stop::NotServed("NotSupported", message.into()));
     }
     if origin.is_none() {
-        let message = "spec.source.remote: remote plugins are not served by this version of the operator: use oci or builtin";
+        let message = "spec.source: it names nothing that answers: set oci, remote or builtin";
         return Some(Stop::NotServed("NotSupported", message.into()));
     }
     if let Err(error) = Entry::new(policy, true) {
@@ -233,6 +276,17 @@ fn stop(snapshot: &Snapshot, slot: Option<SlotName>, origin: Option<Origin<'_>>)
         return Some(Stop::NotServed("TenantPoliciesDisabled", message));
     }
     (annotation(policy, keys::PAUSED) == Some("true")).then_some(Stop::Paused)
+}
+
+/// The digest of record of the plugin that the spec names, or why it does not answer.
+fn plugin(snapshot: &Snapshot, slot: SlotName, origin: Option<Origin<'_>>) -> Option<Result<String, Failure>> {
+    let name = match origin? {
+        Origin::Remote(name) => name,
+        Origin::Oci(_) | Origin::Builtin => return None,
+    };
+    let namespace = snapshot.policy.metadata.namespace.as_deref().unwrap_or_default();
+    let asker = Asker { plugin: name, slot, namespace, operator_namespace: &snapshot.operator_namespace };
+    Some(serves(asker, snapshot.plugin.as_ref()).map_err(Failure::from))
 }
 
 /// What the schema cannot see.

@@ -18,7 +18,7 @@ pub use self::{
     decide::{Spec, decide},
     plan::{Plan, ServicePlan, plan},
     reason::Reason,
-    serves::{Standing, Unusable, serves},
+    serves::{Asker, Standing, Unusable, serves},
     snapshot::{Facts, Report, Snapshot},
     tenants::Tenants,
     validate::validate,

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    Key, Snapshot, Spec, Standing,
-    decide::{Fate, Plugin},
+    Facts, Key, Reason, Snapshot, Spec, Standing,
+    decide::{Endpoints, Fate, Plugin},
     reason::Problem,
     snapshot::Report,
     status,
@@ -70,7 +70,7 @@ pub fn plan(snapshot: &Snapshot, decided: &[Plugin<'_>]) -> Plan {
 }
 
 /// Whether the plugin can be asked. One whose settings are broken goes on with what was good.
-fn stands(snapshot: &Snapshot, plugin: &Plugin<'_>) -> Result<super::Facts, Problem> {
+fn stands(snapshot: &Snapshot, plugin: &Plugin<'_>) -> Result<Facts, Problem> {
     let report = snapshot.reports.get(plugin.validated.name).cloned().unwrap_or_default();
     match &plugin.fate {
         Fate::Refused(problem) | Fate::Broken { problem, kept: None } => Err(problem.clone()),
@@ -79,8 +79,7 @@ fn stands(snapshot: &Snapshot, plugin: &Plugin<'_>) -> Result<super::Facts, Prob
     }
 }
 
-fn reported(spec: &Spec, report: Report) -> Result<super::Facts, Problem> {
-    use super::{Reason, decide::Endpoints};
+fn reported(spec: &Spec, report: Report) -> Result<Facts, Problem> {
     let (ns, name) = &spec.service;
     if spec.endpoints == Endpoints::Pods(Vec::new()) {
         let message = format!(
@@ -98,20 +97,15 @@ fn reported(spec: &Spec, report: Report) -> Result<super::Facts, Problem> {
             Err(Problem::new(Reason::NameMismatch, message))
         }
         Report::Ready(facts) => Ok(facts),
-        Report::Pending => Err(Problem::new(Reason::Pending, "it has not been dialled yet")),
-        Report::Failing { reason, message, facts: _ } => Err(Problem::new(reason, message)),
+        Report::Connecting => Err(Problem::new(Reason::Connecting, "it has not been dialled yet")),
+        Report::Failing { reason, message } => Err(Problem::new(reason, message)),
     }
 }
 
+#[derive(Default)]
 struct Notices {
     events: Vec<Event>,
     again: Option<Timestamp>,
-}
-
-impl Default for Notices {
-    fn default() -> Self {
-        Self { events: Vec::new(), again: None }
-    }
 }
 
 /// What is said about the ends of certificates, and when something else is.

@@ -23,25 +23,39 @@ pub enum Reason {
     CertInvalid,
     /// A certificate has ended.
     CertExpired,
-    /// The plugin calls itself by another name than its Service.
-    NameMismatch,
-    /// No pod of it is ready.
+    /// It has not been dialled yet.
+    Connecting,
+    /// No pod of it is ready, or its name has no address.
     NoEndpoints,
-    /// The two sides do not trust each other.
+    /// No connection, or one that broke.
+    Unreachable,
+    /// TLS failed for another reason than the ones below.
     TLSFailed,
-    /// There is no connection, or nothing that answers over it.
+    /// Its certificate is neither in the server Secret nor issued by one that is.
+    ServerNotTrusted,
+    /// Its certificate is for other names.
+    ServerNameInvalid,
+    /// Its certificate has ended, or has not begun.
+    ServerCertExpired,
+    /// Its certificate is not for servers.
+    ServerCertUnusable,
+    /// It does not take the operator's certificate.
+    ClientCertRejected,
+    /// It did not answer a test.
     ProbeFailed,
-    /// It answers, and says that it is not ready.
-    NotReady,
     /// It failed so often that it is left alone for a while.
     CircuitOpen,
-    /// It has not been dialled yet.
-    Pending,
+    /// It calls itself by another name than its Service.
+    NameMismatch,
+    /// What it says about itself cannot be used.
+    BadMetadata,
+    /// It answers, and says that it is not ready.
+    NotReady,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 23] = [
         Self::Conflict,
         Self::InvalidName,
         Self::TooMany,
@@ -51,13 +65,20 @@ impl Reason {
         Self::SecretMissing,
         Self::CertInvalid,
         Self::CertExpired,
-        Self::NameMismatch,
+        Self::Connecting,
         Self::NoEndpoints,
+        Self::Unreachable,
         Self::TLSFailed,
+        Self::ServerNotTrusted,
+        Self::ServerNameInvalid,
+        Self::ServerCertExpired,
+        Self::ServerCertUnusable,
+        Self::ClientCertRejected,
         Self::ProbeFailed,
-        Self::NotReady,
         Self::CircuitOpen,
-        Self::Pending,
+        Self::NameMismatch,
+        Self::BadMetadata,
+        Self::NotReady,
     ];
 
     /// Reason of a condition and of an event.
@@ -73,13 +94,20 @@ impl Reason {
             Self::SecretMissing => "SecretMissing",
             Self::CertInvalid => "CertInvalid",
             Self::CertExpired => "CertExpired",
-            Self::NameMismatch => "NameMismatch",
+            Self::Connecting => "Connecting",
             Self::NoEndpoints => "NoEndpoints",
+            Self::Unreachable => "Unreachable",
             Self::TLSFailed => "TLSFailed",
+            Self::ServerNotTrusted => "ServerNotTrusted",
+            Self::ServerNameInvalid => "ServerNameInvalid",
+            Self::ServerCertExpired => "ServerCertExpired",
+            Self::ServerCertUnusable => "ServerCertUnusable",
+            Self::ClientCertRejected => "ClientCertRejected",
             Self::ProbeFailed => "ProbeFailed",
-            Self::NotReady => "NotReady",
             Self::CircuitOpen => "CircuitOpen",
-            Self::Pending => "Pending",
+            Self::NameMismatch => "NameMismatch",
+            Self::BadMetadata => "BadMetadata",
+            Self::NotReady => "NotReady",
         }
     }
 
@@ -94,26 +122,18 @@ impl Reason {
             | Self::SecretMissing
             | Self::CertInvalid
             | Self::CertExpired => Step::Configured,
-            Self::NoEndpoints | Self::TLSFailed | Self::ProbeFailed | Self::CircuitOpen | Self::Pending => Step::Reachable,
-            Self::NameMismatch | Self::NotReady => Step::Ready,
-        }
-    }
-
-    /// Whether it may pass by itself.
-    #[must_use]
-    pub fn is_transient(self) -> bool {
-        match self {
-            Self::NoEndpoints | Self::TLSFailed | Self::ProbeFailed | Self::NotReady | Self::CircuitOpen | Self::Pending => true,
-            Self::Conflict
-            | Self::InvalidName
-            | Self::TooMany
-            | Self::AnnotationMissing
-            | Self::InvalidPort
-            | Self::InvalidServerName
-            | Self::SecretMissing
-            | Self::CertInvalid
-            | Self::CertExpired
-            | Self::NameMismatch => false,
+            Self::Connecting
+            | Self::NoEndpoints
+            | Self::Unreachable
+            | Self::TLSFailed
+            | Self::ServerNotTrusted
+            | Self::ServerNameInvalid
+            | Self::ServerCertExpired
+            | Self::ServerCertUnusable
+            | Self::ClientCertRejected
+            | Self::ProbeFailed
+            | Self::CircuitOpen => Step::Reachable,
+            Self::NameMismatch | Self::BadMetadata | Self::NotReady => Step::Ready,
         }
     }
 }

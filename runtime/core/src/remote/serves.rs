@@ -77,8 +77,8 @@ pub fn serves(asker: Asker<'_>, standing: Option<&Standing>) -> Result<String, U
             return unusable(Reason::NotReady.as_str(), message, true);
         }
     };
-    if !facts.slots().contains(&slot) {
-        let has: Vec<&str> = facts.slots().into_iter().map(SlotName::as_str).collect();
+    if !facts.slots.contains(&slot) {
+        let has: Vec<&str> = facts.slots.iter().map(|slot| slot.as_str()).collect();
         let has = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
         let message = format!(
             "spec.slot: plugin {plugin} {} does not serve {slot}; it serves {has}: its manifest has to have the key {SLOT_KEY}{slot}",
@@ -86,5 +86,5 @@ pub fn serves(asker: Asker<'_>, standing: Option<&Standing>) -> Result<String, U
         );
         return unusable("SlotNotServed", message, false);
     }
-    Ok(facts.digest())
+    Ok(facts.digest.clone())
 }

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use serde_json::json;
 
 use super::{Key, Spec, reason::Reason};
-use crate::{hash, policy::SlotName};
+use crate::policy::SlotName;
 
 /// What comes before the name of a slot in the manifest of a plugin that serves it.
 pub const SLOT_KEY: &str = "weir.dev/slot.";
@@ -41,29 +40,17 @@ pub struct SecretFacts {
     pub key: Result<String, String>,
 }
 
-/// What a plugin says about itself, over the connection in use.
+/// What a plugin says about itself, over the newest connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
     /// Its name.
     pub name: String,
     /// Its version; means nothing to us.
     pub version: String,
-    /// Its manifest.
-    pub manifest: BTreeMap<String, String>,
-}
-
-impl Facts {
-    /// The digest of record: what stands for the plugin where a component has the digest of its bytes.
-    #[must_use]
-    pub fn digest(&self) -> String {
-        hash::digest_json(&json!({"name": self.name, "version": self.version, "manifest": self.manifest}))
-    }
-
-    /// Slots that it says it serves. What else stands in the manifest is not for us.
-    #[must_use]
-    pub fn slots(&self) -> BTreeSet<SlotName> {
-        self.manifest.keys().filter_map(|key| SlotName::parse(key.strip_prefix(SLOT_KEY)?)).collect()
-    }
+    /// The digest of record, over name, version and manifest: what stands for the plugin where a component has the digest of its bytes.
+    pub digest: String,
+    /// Slots that it says it serves, in a version that the host speaks.
+    pub slots: BTreeSet<SlotName>,
 }
 
 /// What the host says about a plugin.
@@ -71,7 +58,7 @@ impl Facts {
 pub enum Report {
     /// It has not been dialled yet.
     #[default]
-    Pending,
+    Connecting,
     /// It answers.
     Ready(Facts),
     /// It does not, or may not be asked.
@@ -80,8 +67,6 @@ pub enum Report {
         reason: Reason,
         /// For a person, without stack traces.
         message: String,
-        /// What it said when it last answered.
-        facts: Option<Facts>,
     },
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Every condition type of ours on a Service.
-pub const OURS: [&str; 4] = [types::PLUGIN_DISCOVERED, types::PLUGIN_CONFIGURED, types::PLUGIN_REACHABLE, types::PLUGIN_READY];
+pub(super) const OURS: [&str; 4] = [types::PLUGIN_DISCOVERED, types::PLUGIN_CONFIGURED, types::PLUGIN_REACHABLE, types::PLUGIN_READY];
 
 /// What is said on one Service. `expiry` are the events about its certificates.
 pub(super) fn service(snapshot: &Snapshot, plugin: &Plugin<'_>, stands: &Result<Facts, Problem>, expiry: Vec<Event>) -> ServicePlan {
@@ -92,9 +92,9 @@ fn discovered(plugin: &Plugin<'_>) -> Said {
 
 /// The plugin's own words are cut: it is not trusted.
 fn about(facts: &Facts) -> String {
-    let slots: Vec<&str> = facts.slots().into_iter().map(crate::policy::SlotName::as_str).collect();
+    let slots: Vec<&str> = facts.slots.iter().map(|slot| slot.as_str()).collect();
     let serves = if slots.is_empty() { String::new() } else { format!("; it serves {}", slots.join(", ")) };
-    format!("version {}, digest {}{serves}", crate::policy::limits::cut(&facts.version), facts.digest())
+    format!("version {}, digest {}{serves}", crate::policy::limits::cut(&facts.version), facts.digest)
 }
 
 /// What a person should hear: a plugin that became ready, and one that no longer is or is not for another reason than before. The words of
@@ -115,7 +115,7 @@ fn news(plugin: &Plugin<'_>, stands: &Result<Facts, Problem>, live: &[Condition]
         Err(problem) => {
             let known = before.is_some_and(|c| c.status == "False" && c.reason == problem.reason.as_str());
             // Nothing has been tried yet, or it was told above.
-            let waits = problem.reason == super::Reason::Pending || problem.reason.step() < Step::Reachable;
+            let waits = problem.reason == super::Reason::Connecting || problem.reason.step() < Step::Reachable;
             if !known && !waits {
                 let data = format!("{name}: {}", problem.message);
                 events.push(Event::warning(problem.event, "A remote plugin does not answer", data));

@@ -9,6 +9,7 @@ mod going_back;
 mod looking;
 mod random;
 mod reading;
+mod remote;
 mod shadow;
 mod stopped;
 mod world;

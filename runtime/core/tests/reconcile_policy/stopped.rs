@@ -3,7 +3,7 @@
 use serde_json::json;
 use weir_api::{
     keys,
-    reconcile_policy::{PolicySlot, RemoteSource, Rollout, Strategy},
+    reconcile_policy::{PolicySlot, Rollout, Strategy},
 };
 use weir_core::reconcile_policy::{
     snapshot::{Found, Step},
@@ -52,18 +52,6 @@ fn a_pause_forgets_nothing() {
 }
 
 #[test]
-fn a_remote_plugin_is_not_served() {
-    let mut world = World::new();
-    world.edit(|spec| (spec.source.oci, spec.source.remote) = (None, Some(RemoteSource { plugin_name: "mine".into() })));
-    let plan = world.pass();
-    assert_eq!(world.is("Active"), pair("False", "NotSupported"));
-    assert_eq!((world.health().as_str(), events(&plan)), ("Stalled/NotSupported", vec!["NotSupported"]));
-    let message = world.said("Stalled").2;
-    assert!(message.starts_with("spec.source.remote: ") && message.ends_with("use oci or builtin"), "{message}");
-    assert_eq!((world.steps(), world.status().source.as_deref()), (vec![], Some("remote:mine")));
-}
-
-#[test]
 fn the_object_hook_is_not_served() {
     let mut world = World::new();
     world.snapshot.policy.spec.slot = PolicySlot::ObjectHook;
@@ -85,11 +73,11 @@ fn a_look_at_what_is_not_served_is_answered() {
 #[test]
 fn what_is_not_served_any_more_does_not_answer_and_can_come_back() {
     let mut world = World::with("sha256:a");
-    let source = world.snapshot.policy.spec.source.clone();
-    world.edit(|spec| (spec.source.oci, spec.source.remote) = (None, Some(RemoteSource { plugin_name: "mine".into() })));
+    let slot = world.snapshot.policy.spec.slot;
+    world.edit(|spec| spec.slot = PolicySlot::ObjectHook);
     world.pass();
     assert_eq!((world.active().as_str(), world.history()), ("", words(&[("sha256:a", "Superseded")])));
-    world.edit(|spec| spec.source = source);
+    world.edit(|spec| spec.slot = slot);
     world.fail(Step::Resolved, true, Found::default());
     assert_eq!((world.active().as_str(), world.history(), world.health().as_str()), ("sha256:a", vec![], "Ready/Ready"));
 }

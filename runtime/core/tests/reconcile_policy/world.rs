@@ -57,6 +57,7 @@ impl World {
             tenants: false,
             work: Work::None,
             verification: None,
+            plugin: None,
             tripped: None,
             not_running: None,
             reach: Reach { objects: 7, ..Reach::default() },

@@ -4,7 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use weir_api::reconcile_policy::{Candidate, Revision};
 
 use super::{
-    super::snapshot::{Failure, Found},
+    super::{
+        snapshot::{Failure, Found},
+        validate::remote,
+    },
     Pass, Standing, Swap, asks_for, is,
 };
 
@@ -35,8 +38,12 @@ impl Pass<'_> {
         self.keep(failed, ROLLED_BACK);
     }
 
-    /// Whether it may take over without anybody's word. What ships inside of the operator needs no signature.
+    /// Whether it may take over without anybody's word. What ships inside of the operator needs no signature. A remote plugin that was another
+    /// one then cannot be that again by itself.
     fn is_good(&self, former: &Revision) -> bool {
+        if remote(former).is_some() {
+            return false;
+        }
         let is_allowed = former.image.is_none() || former.verification.as_deref() == self.policy.verification();
         former.reason.as_deref() == Some(SUPERSEDED) && is_allowed && former.settings.is_some()
     }
@@ -87,7 +94,7 @@ impl Pass<'_> {
             return false;
         }
         let Some(former) = self.decided.history.iter().find(|former| asks_for(self.policy, former)) else { return false };
-        if former.reason.as_deref() == Some(ROLLED_BACK) || former.settings.is_none() {
+        if former.reason.as_deref() == Some(ROLLED_BACK) || former.settings.is_none() || remote(former).is_some() {
             return false;
         }
         let found = Found {

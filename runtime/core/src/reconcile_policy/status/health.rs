@@ -35,9 +35,9 @@ pub(super) fn health(policy: &Validated<'_>, decided: &Decided) -> Health {
     let failing = decided.failing(policy);
     let stays = stays(decided, failing);
     match &decided.standing {
-        Standing::InForce | Standing::Failed { harmless: true, .. } => match (failing, &policy.snapshot.not_running) {
+        Standing::InForce | Standing::Failed { harmless: true, .. } => match (failing, policy.not_running(decided.active.as_ref())) {
             (Some(tripped), _) => Health::Bad(tripped.reason.clone(), format!("the revision in force fails{stays}")),
-            (None, Some(why)) => Health::Coming(NOT_RUNNING, why.clone()),
+            (None, Some(why)) => Health::Coming(NOT_RUNNING, why),
             (None, None) => Health::Good,
         },
         Standing::Coming(step) => Health::Coming(reasons::PENDING, format!("{}: {}{stays}", policy.source, doing(*step))),
