@@ -1,4 +1,4 @@
-//! Runs a policy somewhere: [`wasm`] components now, remote plugins later; [`layer`]s work over any of them. Pulls artifacts from
+//! Runs a policy somewhere: [`wasm`] components here, [`remote`] plugins elsewhere; [`layer`]s work over any of them. Pulls artifacts from
 //! registries: [`oci`].
 //!
 //! Policies are untrusted code. Nothing a policy does may take the process down, hold a thread of its caller, or be used before
@@ -8,4 +8,5 @@ mod disk;
 pub mod files;
 pub mod layer;
 pub mod oci;
+pub mod remote;
 pub mod wasm;

@@ -1,0 +1,38 @@
+//! Remote plugins: gRPC servers that answer slots and hooks, reached over mutual TLS through a pool that tests a connection before it
+//! hands it out (`docs/remote-plugins.md`, `docs/adr/0011-remote-plugins.md`).
+//!
+//! [`Registry`] is the whole: [`Registry::replace`] gives it what was discovered, as [`Spec`]s; [`Registry::get`] gives a [`Plugin`] by its
+//! name. A [`Plugin`] says how it is ([`Plugin::status`]) and lends connections ([`Plugin::acquire`]); a [`Lease`] makes calls.
+//!
+//! Nothing here waits without a deadline, and nothing a plugin says is believed before it is bounded.
+
+mod breaker;
+mod calls;
+mod connect;
+mod error;
+mod lease;
+mod metadata;
+mod observe;
+mod pem;
+mod plugin;
+mod registry;
+mod setup;
+mod spec;
+mod state;
+mod text;
+mod tls;
+mod transport;
+mod wire;
+
+pub use self::{
+    calls::{Behavior, Stage, ValidationError, Verb},
+    error::{AcquireError, CallError, Class},
+    lease::Lease,
+    metadata::{Capabilities, Lifecycle, Metadata, OperatorCall, Service},
+    observe::{Event, Observer},
+    pem::{ClientIdentity, PemError, ServerTrust, Validity},
+    plugin::Plugin,
+    registry::{Plugins, Registry, Replaced},
+    spec::{Deadlines, Endpoint, Limits, Spec, Tuning, service_names},
+    state::{Gauges, Reason, State, Status},
+};

@@ -1,0 +1,36 @@
+//! Which connections leave.
+
+use std::{sync::Arc, time::Instant};
+
+use super::Keeper;
+use crate::remote::{setup::Setup, transport::Transport};
+
+impl Keeper {
+    /// Takes out what has ended, what leads nowhere, what the certificates no longer allow, and what nobody uses.
+    pub(super) fn sweep(&self, setup: &Setup, now: Instant) {
+        let all: Vec<Arc<Transport>> = self.plugin.lock().clone();
+        let overlap = self.plugin.shared.tuning.overlap;
+        let superseded = setup.since.checked_add(overlap).is_some_and(|end| end <= now);
+        for transport in &all {
+            let why = if transport.wire.is_closed() {
+                "closed"
+            } else if !setup.endpoints.contains(&transport.endpoint) {
+                "endpoint"
+            } else if transport.generation != setup.generation && superseded {
+                "certificates"
+            } else if self.is_idle(&all, transport) {
+                "idle"
+            } else {
+                continue;
+            };
+            self.plugin.evict(transport, why);
+        }
+    }
+
+    /// A further connection to an endpoint that made no call for long. The first one stays: it is what tells whether the plugin is there.
+    fn is_idle(&self, all: &[Arc<Transport>], transport: &Arc<Transport>) -> bool {
+        let same = |other: &&Arc<Transport>| other.endpoint == transport.endpoint && other.generation == transport.generation;
+        let first = all.iter().find(same).is_some_and(|first| Arc::ptr_eq(first, transport));
+        !first && transport.in_flight() == 0 && transport.idle() > self.plugin.shared.tuning.idle
+    }
+}
