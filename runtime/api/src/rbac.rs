@@ -12,12 +12,14 @@ pub struct Install {
     pub namespace: String,
     /// Name of the ServiceAccount and of all RBAC objects.
     pub name: String,
+    /// Namespaces beside its own where Services of remote plugins are looked for (`--plugin-namespace`).
+    pub plugin_namespaces: Vec<String>,
 }
 
 impl Default for Install {
-    /// `weir` in `weir-system`.
+    /// `weir` in `weir-system`, with remote plugins there only.
     fn default() -> Self {
-        Self { namespace: "weir-system".into(), name: "weir".into() }
+        Self { namespace: "weir-system".into(), name: "weir".into(), plugin_namespaces: Vec::new() }
     }
 }
 
@@ -175,6 +177,15 @@ pub fn chart() -> Value {
     })
 }
 
+/// Rules in every namespace of remote plugins, the operator's own among them: nothing of a plugin is read elsewhere.
+pub const PLUGIN_NAMESPACE: [Rule; 5] = [
+    rule("Services of remote plugins", "", &["services"], READ),
+    rule("what is said on them, in conditions", "", &["services/status"], &["patch"]),
+    rule("certificates and keys of remote plugins", "", &["secrets"], READ),
+    rule("which pods of them are ready", "discovery.k8s.io", &["endpointslices"], READ),
+    rule("what happened, for people", "events.k8s.io", &["events"], &["create", "patch"]),
+];
+
 impl Rule {
     /// As RBAC has it.
     #[must_use]
@@ -209,15 +220,34 @@ pub fn manifests(install: &Install) -> Vec<Value> {
         object
     };
     let cluster: Vec<Value> = CLUSTER.iter().chain([&KONG_LEASE]).map(|r| r.to_json()).collect();
-    let own: Vec<Value> = OWN_NAMESPACE.iter().map(|r| r.to_json()).collect();
+    let own: Vec<Value> = OWN_NAMESPACE.iter().chain(&PLUGIN_NAMESPACE).map(|r| r.to_json()).collect();
+    let plugin: Vec<Value> = PLUGIN_NAMESPACE.iter().map(|r| r.to_json()).collect();
     let reference = |kind: &str| json!({"roleRef": {"apiGroup": rbac, "kind": kind, "name": name}, "subjects": subjects});
-    vec![
+    let elsewhere = |(namespace, mut object): (&String, Value)| {
+        // Another name, so that two installs may share a namespace of plugins.
+        if let Some(meta) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+            meta.insert("namespace".into(), json!(namespace));
+            meta.insert("name".into(), json!(format!("{name}-plugins")));
+        }
+        if let Some(role) = object.pointer_mut("/roleRef/name") {
+            *role = json!(format!("{name}-plugins"));
+        }
+        object
+    };
+    let others = install.plugin_namespaces.iter().filter(|other| *other != namespace);
+    let of_plugins = others.flat_map(|other| {
+        [(other, object("Role", true, json!({"rules": plugin}))), (other, object("RoleBinding", true, reference("Role")))]
+    });
+    let of_plugins: Vec<Value> = of_plugins.map(elsewhere).collect();
+    let mut all = vec![
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(true)}),
         object("ClusterRole", false, json!({"rules": cluster})),
         object("ClusterRoleBinding", false, reference("ClusterRole")),
         object("Role", true, json!({"rules": own})),
         object("RoleBinding", true, reference("Role")),
-    ]
+    ];
+    all.extend(of_plugins);
+    all
 }
 
 #[cfg(test)]
@@ -226,7 +256,8 @@ mod tests {
 
     #[test]
     fn nothing_is_allowed_wholesale() {
-        for rule in CLUSTER.iter().chain([&KONG_LEASE]).chain(&OWN_NAMESPACE).chain(&CRDS).chain(&CLEANUP).chain(&CLEANUP_OWN) {
+        let own = OWN_NAMESPACE.iter().chain(&PLUGIN_NAMESPACE);
+        for rule in CLUSTER.iter().chain([&KONG_LEASE]).chain(own).chain(&CRDS).chain(&CLEANUP).chain(&CLEANUP_OWN) {
             assert!(!rule.why.is_empty());
             assert!(rule.verbs.iter().chain(rule.resources).all(|word| !word.contains('*')), "{rule:?}");
         }
@@ -247,10 +278,26 @@ mod tests {
 
     #[test]
     fn the_lease_is_in_the_operators_namespace_only() {
-        let all = manifests(&Install { namespace: "ns".into(), name: "w".into() });
+        let all = manifests(&Install { namespace: "ns".into(), name: "w".into(), ..Install::default() });
         assert_eq!(all.len(), 5);
         assert_eq!(all[3].pointer("/metadata/namespace"), Some(&json!("ns")));
         assert_eq!(all[1].pointer("/rules/18/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
         assert!(all[1].pointer("/metadata/namespace").is_none());
+    }
+
+    #[test]
+    fn each_namespace_of_plugins_has_a_role_of_its_own_and_the_operators_has_it_anyway() {
+        let plugin_namespaces = vec!["ns".to_owned(), "plugins".to_owned()];
+        let all = manifests(&Install { namespace: "ns".into(), name: "w".into(), plugin_namespaces });
+        let text = |value: &Value, pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(String::from);
+        assert_eq!(all.len(), 7);
+        for object in &all[5..] {
+            assert_eq!(text(object, "/metadata/namespace").as_deref(), Some("plugins"));
+            assert_eq!(text(object, "/metadata/name").as_deref(), Some("w-plugins"));
+        }
+        assert_eq!(text(&all[6], "/roleRef/name").as_deref(), Some("w-plugins"));
+        assert_eq!(text(&all[6], "/subjects/0/namespace").as_deref(), Some("ns"));
+        let rules = |at: usize| all[at].pointer("/rules").and_then(Value::as_array).map_or(0, Vec::len);
+        assert_eq!((rules(3), rules(5)), (OWN_NAMESPACE.len() + PLUGIN_NAMESPACE.len(), PLUGIN_NAMESPACE.len()));
     }
 }

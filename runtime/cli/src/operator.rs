@@ -155,6 +155,15 @@ pub struct Args {
     /// registry on the operator's own loopback has to be named here, or as insecure.
     #[arg(long, env = "WEIR_ALLOWED_REGISTRIES", value_name = "PREFIX", value_delimiter = ',')]
     allowed_registries: Vec<String>,
+    /// Look for Services of remote plugins in this namespace too, beside the operator's own. Repeatable. It needs the Role of
+    /// deploy/rbac.yaml there.
+    #[arg(long = "plugin-namespace", env = "WEIR_PLUGIN_NAMESPACE", value_name = "NAMESPACE", value_delimiter = ',',
+          value_parser = names::namespace_if_any)]
+    plugin_namespaces: Vec<String>,
+    /// Take Services with the label cnpg.io/pluginName for remote plugins too.
+    #[arg(long, env = "WEIR_CNPG_PLUGINS", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
+          num_args = 0..=1, default_missing_value = "true")]
+    cnpg_plugins: bool,
     /// For tests: a file with seconds that are added to the clock.
     #[arg(long, env = "WEIR_CLOCK_OFFSET_FILE", value_name = "FILE", hide = true)]
     clock_offset_file: Option<PathBuf>,
@@ -271,6 +280,8 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         credential_helpers: given(&args.credential_helpers),
         verification_file: file(args.verification_file.as_ref()),
         trust_root: file(args.trust_root.as_ref()),
+        plugin_namespaces: given(&args.plugin_namespaces),
+        cnpg_plugins: args.cnpg_plugins,
         proxies: proxies(|name| std::env::var(name).ok()),
         clock_offset_file: args.clock_offset_file.clone(),
     })
@@ -349,6 +360,8 @@ fn print(args: &Args) -> serde_json::Value {
         "verification-file": args.verification_file,
         "trust-root": args.trust_root,
         "cluster-range": args.cluster_ranges,
+        "plugin-namespace": args.plugin_namespaces,
+        "cnpg-plugins": args.cnpg_plugins,
         "clock-offset-file": args.clock_offset_file,
     })
 }

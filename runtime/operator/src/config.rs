@@ -75,6 +75,10 @@ pub struct Config {
     pub trust_root: Option<PathBuf>,
     /// Policies of namespaces other than the operator's count, for objects of their own namespace.
     pub tenant_policies: bool,
+    /// Namespaces with Services of remote plugins, beside the operator's own.
+    pub plugin_namespaces: Vec<String>,
+    /// Services with labels `cnpg.io/*` are remote plugins too.
+    pub cnpg_plugins: bool,
     /// Proxies on the way to registries.
     pub proxies: weir_host::oci::Proxies,
     /// For tests: a file with seconds that are added to the clock.

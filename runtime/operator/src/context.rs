@@ -7,7 +7,7 @@ use weir_core::{decisions::Sealing, policy::Pairs};
 
 use crate::{
     apply::Writer, authority::Authority, clock::Clock, dataplane::Renewals, events::Publisher, konnect_extension::Users, memory::Memory,
-    metrics::Metrics, plugin_installation, queue::Queue, reconcile_policy, registries::Live, secrets::Secrets, world::World,
+    metrics::Metrics, plugin_installation, queue::Queue, reconcile_policy, registries::Live, remote::Remote, secrets::Secrets, world::World,
 };
 
 /// Settings that passes read.
@@ -78,6 +78,8 @@ pub struct Context {
     pub installations: Controller,
     /// What passes over them and over DataPlanes share.
     pub plugins: plugin_installation::Shared,
+    /// Remote plugins.
+    pub remote: Arc<Remote>,
     /// When certificates have to be renewed.
     pub renewals: Renewals,
     /// The CA's Secret changed.

@@ -25,6 +25,7 @@ pub mod policies;
 pub mod queue;
 pub mod reconcile_policy;
 pub mod registries;
+pub mod remote;
 mod run;
 pub mod secrets;
 mod setup;

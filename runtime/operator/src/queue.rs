@@ -100,6 +100,13 @@ impl Queue {
         self.at(key, until);
     }
 
+    /// What the object waited for is back: within a time, whatever failed before. Objects that waited together do not come together.
+    pub fn spread(&self, key: Key, over: Duration) {
+        let part = u32::from_str_radix(&weir_core::hash::short(key.to_string().as_bytes(), 2), 16).unwrap_or(128);
+        self.waits().remove(&key);
+        self.at(key, Instant::now() + over.saturating_mul(part) / 256);
+    }
+
     /// A child changed: soon, together with what follows, and not before its wait is over.
     pub fn soon(&self, key: Key) {
         let soon = Instant::now() + COLLECT;

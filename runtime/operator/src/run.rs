@@ -17,6 +17,7 @@ use crate::{
     metrics::{Kind, Metrics},
     plugin_installation, reconcile_policy,
     registries::{Changed, Live},
+    remote,
     setup::{Shell, connect, context, load_policies, serve},
     watch::{Pending, Watching, until_done},
 };
@@ -54,7 +55,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
         registries: Arc::clone(&registries),
     };
     let context = context(&config, shell);
-    let pending = Pending::new(if config.plugin_installations { 4 } else { 3 });
+    let pending = Pending::new(if config.plugin_installations { 5 } else { 4 });
     let watching = Watching {
         pending: pending.clone(),
         client: client.clone(),
@@ -71,7 +72,9 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
     watches.spawn(reconcile_policy::news(Arc::clone(&context)));
     let shared = Arc::clone(&context);
     watches.spawn(registries.watch(move |changed| settings_changed(&shared, changed)));
-    watches.spawn(konnect_extension::watches::run(Arc::clone(&context), watching));
+    watches.spawn(konnect_extension::watches::run(Arc::clone(&context), watching.clone()));
+    watches.spawn(remote::watches::run(Arc::clone(&context), watching));
+    watches.spawn(remote::run(Arc::clone(&context)));
     let held = match lead(&client, &config, &stopped).await {
         Led::Stopped => return Ok(()),
         Led::Alone => None,
@@ -168,6 +171,7 @@ async fn work(
 async fn passes(config: &Config, context: &Arc<Context>, health: &Health, stopped: &watch::Receiver<bool>) {
     let queues = [&context.policies.queue, &context.data_planes.queue, &context.extensions.queue, &context.installations.queue];
     queues.iter().for_each(|queue| queue.open());
+    context.remote.write();
     context.world.policies.keys().into_iter().for_each(|key| context.policies.queue.changed(key));
     // First, so that a DataPlane's first pass rather finds what its installations have decided.
     context.all_installations();

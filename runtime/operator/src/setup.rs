@@ -36,6 +36,7 @@ use crate::{
     policies::{Base, Book, Revisions, Samples},
     reconcile_policy,
     registries::{Live, Shops},
+    remote::{self, Remote},
     secrets::Secrets,
     world::World,
 };
@@ -147,6 +148,7 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
         pull_secrets: PullSecrets::new(client.clone(), Arc::clone(&world)),
         pulls: Pulls::new(Arc::new(Shops::new(Arc::clone(&registries), Arc::clone(&metrics))), Arc::clone(&metrics)),
     };
+    let remote = Arc::new(Remote::new(client.clone(), plugins_of(config), &metrics));
     let policies = reconcile_policy::Shared::new(reconcile_policy::Parts {
         book: Arc::new(Book::new(answering.base, config.namespace.clone(), config.tenant_policies)),
         revisions: answering.revisions,
@@ -158,6 +160,7 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
         health,
         operator_namespace: config.namespace.clone(),
         tenants: config.tenant_policies,
+        remote: Arc::clone(&remote),
     });
     Arc::new(Context {
         writer: Writer::new(client.clone(), Arc::clone(&world), Arc::clone(&metrics), Arc::clone(&authority)),
@@ -187,7 +190,19 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
         users: konnect_extension::Users::default(),
         installations: Controller::default(),
         plugins,
+        remote,
         renewals: Renewals::default(),
         authority_changed: Notify::new(),
     })
+}
+
+/// The operator's own namespace comes first, and none twice.
+fn plugins_of(config: &Config) -> remote::Settings {
+    let mut namespaces = vec![config.namespace.clone()];
+    for namespace in &config.plugin_namespaces {
+        if !namespaces.contains(namespace) {
+            namespaces.push(namespace.clone());
+        }
+    }
+    remote::Settings { namespaces, cnpg: config.cnpg_plugins }
 }

@@ -211,8 +211,22 @@ pub async fn optional<G, T>(
     G: Guard + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     T: Cached,
 {
+    optional_of::<G, T>(watching, kind, (optional, Selection::default()), cache, keep, changed).await;
+}
+
+/// The same for some of its objects.
+pub async fn optional_of<G, T>(
+    watching: &Watching,
+    kind: ObjectKind,
+    (optional, selection): (Optional<'_>, Selection),
+    cache: &Cache<T>,
+    keep: impl Fn(G::Object) -> Option<T>,
+    changed: impl Fn(Change<T>),
+) where
+    G: Guard + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    T: Cached,
+{
     watching.pending.add();
-    let selection = Selection::default();
     in_namespaces::<G, T>(watching, kind, Some(optional), &selection, cache, (&keep, &changed), || watching.pending.done()).await;
 }
 

@@ -48,7 +48,7 @@ impl Installation {
     /// The namespace and the generated manifests. A second account gets the same rights, so that the audit log tells two replicas apart.
     pub(crate) async fn apply(&self, client: &Client) {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
-        let install = weir_api::rbac::Install { namespace: self.namespace.clone(), name: "weir".into() };
+        let install = weir_api::rbac::Install { namespace: self.namespace.clone(), ..weir_api::rbac::Install::default() };
         for mut manifest in std::iter::once(namespace).chain(weir_api::rbac::manifests(&install)) {
             if let Some(subjects) = manifest.get_mut("subjects").and_then(Value::as_array_mut) {
                 let mut second = subjects[0].clone();

@@ -29,7 +29,7 @@ pub struct Source {
     /// An artifact in an OCI registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci: Option<OciSource>,
-    /// A remote plugin. Not supported by this version.
+    /// A remote plugin: a gRPC server behind a labelled Service in a plugin namespace of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteSource>,
     /// The component that ships inside of the operator: `{}`.
@@ -150,7 +150,7 @@ pub struct Keyless {
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RemoteSource {
-    /// Name of the plugin.
+    /// Name of the plugin: the value of label `weir.dev/plugin-name` of its Service.
     #[schemars(length(min = 1, max = 253))]
     pub plugin_name: String,
 }

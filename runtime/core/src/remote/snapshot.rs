@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 
+use serde_json::json;
+
 use super::{Key, Spec, reason::Reason};
-use crate::policy::SlotName;
+use crate::{hash, policy::SlotName};
 
 /// What comes before the name of a slot in the manifest of a plugin that serves it.
 pub const SLOT_KEY: &str = "weir.dev/slot.";
@@ -38,6 +40,22 @@ pub struct SecretFacts {
     pub authorities: Option<Result<Certificates, String>>,
     /// Digest of `tls.key`, or why it is not the key of the first certificate in `tls.crt`.
     pub key: Result<String, String>,
+}
+
+impl SecretFacts {
+    /// Digest of what the operator shows, where it can be shown.
+    #[must_use]
+    pub fn client_digest(&self) -> Option<String> {
+        let (certificates, key) = (self.certificates.as_ref().ok()?, self.key.as_ref().ok()?);
+        Some(hash::digest_json(&json!([certificates.digest, key])))
+    }
+
+    /// Digest of what the operator trusts, where it can be trusted.
+    #[must_use]
+    pub fn server_digest(&self) -> Option<String> {
+        let authorities = self.authorities.as_ref().map(|read| read.as_ref().map(|a| &a.digest)).transpose().ok()?;
+        Some(hash::digest_json(&json!([self.certificates.as_ref().ok()?.digest, authorities])))
+    }
 }
 
 /// What a plugin says about itself, over the newest connection.

@@ -4,6 +4,7 @@ mod children;
 mod contents;
 mod errors;
 mod object;
+mod plugin;
 mod reclaim;
 mod takeover;
 

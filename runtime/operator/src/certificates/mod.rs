@@ -11,7 +11,7 @@ mod tests;
 use jiff::Timestamp;
 
 pub use mint::{Leaf, generate_ca};
-pub use read::{Ca, end, unusable_pair};
+pub use read::{Ca, end, unusable_pair, validity};
 
 /// A certificate and its private key. Its `Debug` does not print the key.
 pub struct Pem {

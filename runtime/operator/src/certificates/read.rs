@@ -162,6 +162,21 @@ pub fn end(tls_crt: &[u8]) -> Option<Timestamp> {
     Some(time(certificate.validity().not_after.timestamp()))
 }
 
+/// When each certificate in a text can be used, in their order.
+///
+/// # Errors
+/// Which of them is none.
+pub fn validity(pem: &[u8]) -> Result<Vec<(Timestamp, Timestamp)>, String> {
+    let read = |(at, one): (usize, Certificate)| {
+        let wrong = || format!("certificate {} of it cannot be read: store PEM certificates there", at.saturating_add(1));
+        let (_, certificate) = X509Certificate::from_der(&one.der).map_err(|_| wrong())?;
+        let validity = certificate.validity();
+        Ok((time(validity.not_before.timestamp()), time(validity.not_after.timestamp())))
+    };
+    let all = certificates(pem).map_err(|_| "it holds no certificate in PEM form: store one there".to_owned())?;
+    all.into_iter().enumerate().map(read).collect()
+}
+
 /// Why two values are no certificate and its key. A kind of key that cannot be read here may still be one that others read.
 #[must_use]
 pub fn unusable_pair(tls_crt: &[u8], tls_key: &[u8]) -> Option<String> {

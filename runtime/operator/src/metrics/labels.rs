@@ -15,11 +15,14 @@ pub enum Kind {
     KongPluginInstallation,
     /// weir.dev ReconcilePolicy.
     ReconcilePolicy,
+    /// v1 Services that are remote plugins; a pass is over all of them.
+    RemotePlugin,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::DataPlane, Self::KonnectExtension, Self::KongPluginInstallation, Self::ReconcilePolicy];
+    pub const ALL: [Self; 5] =
+        [Self::DataPlane, Self::KonnectExtension, Self::KongPluginInstallation, Self::ReconcilePolicy, Self::RemotePlugin];
 }
 
 /// How one pass over an object ended.
@@ -172,6 +175,8 @@ pub enum ObjectKind {
     ReferenceGrant,
     /// weir.dev ReconcilePolicy.
     ReconcilePolicy,
+    /// discovery.k8s.io/v1 EndpointSlice.
+    EndpointSlice,
 }
 
 impl ObjectKind {
@@ -195,6 +200,7 @@ impl ObjectKind {
             Self::KongPluginInstallation => "KongPluginInstallation",
             Self::ReferenceGrant => "ReferenceGrant",
             Self::ReconcilePolicy => "ReconcilePolicy",
+            Self::EndpointSlice => "EndpointSlice",
         }
     }
 }

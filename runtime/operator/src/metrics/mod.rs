@@ -6,6 +6,7 @@ mod policies;
 mod pulls;
 mod registries;
 mod shadows;
+mod remote;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ pub use policies::{InForce, Policies, Swap};
 pub use pulls::{PullOutcome, Pulls};
 pub use registries::{Settings, SettingsFile, Signed, VerifyOutcome};
 pub use shadows::{ShadowOutcome, Shadows};
+pub use remote::Remote;
 
 /// What `encode` returns, for the answer's Content-Type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -79,6 +81,8 @@ pub struct Metrics {
     pub settings: Settings,
     /// Policies of the cluster.
     pub policies: Policies,
+    /// Remote plugins.
+    pub remote: Remote,
 }
 
 impl Metrics {
@@ -101,6 +105,7 @@ impl Metrics {
             shadows: Shadows::default(),
             settings: Settings::default(),
             policies: Policies::default(),
+            remote: Remote::default(),
         };
         metrics.start_at_zero();
         metrics.register(policies)
@@ -135,6 +140,7 @@ impl Metrics {
         self.shadows.register(registry);
         self.settings.register(registry);
         self.policies.register(registry);
+        self.remote.register(registry);
         registry.register_collector(Box::new(collect::Policies(policies)));
         registry.register_collector(Box::new(collect::Process));
         self

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use weir_core::policy::{ConflictResolution, Identity, KonnectEnv, PluginPackaging, Policies, Policy, Slot};
-use weir_host::wasm::{Builtin, WasmSlot};
+use weir_host::{
+    remote::RemoteSlot,
+    wasm::{Builtin, WasmSlot},
+};
 
 /// A policy of some slot.
 #[derive(Clone)]
@@ -28,7 +31,7 @@ impl AnyPolicy {
 }
 
 /// A slot that has a place in [`AnyPolicy`] and [`Policies`].
-pub trait Served: WasmSlot + Builtin + Slot<Input: Clone + 'static> {
+pub trait Served: WasmSlot + Builtin + RemoteSlot + Slot<Input: Clone + 'static> {
     /// Into the one type.
     fn wrap(policy: Arc<dyn Policy<Self>>) -> AnyPolicy;
     /// Out of it, where it is of this slot.

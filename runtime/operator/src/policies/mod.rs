@@ -4,6 +4,7 @@ mod any;
 mod base;
 mod book;
 mod guard;
+mod remote;
 mod revisions;
 mod samples;
 mod shadow;
@@ -13,7 +14,7 @@ pub use self::{
     base::Base,
     book::{Book, Place, Service},
     guard::Breakers,
-    revisions::{Recipe, Revision, RevisionId, Revisions},
+    revisions::{Body, Recipe, Revision, RevisionId, Revisions},
     samples::{Questions, Sampled, Samples},
     shadow::{Beside, Shadow},
 };

@@ -12,12 +12,14 @@ use weir_core::{
 };
 use weir_host::{
     layer::{Counters, Memo, MemoSize, Observe},
+    remote::Registry,
     wasm::{Builtin, Limits, LoadError, Wasm, WasmPolicy},
 };
 
 use super::{
     any::{AnyPolicy, Served},
     guard::{Breakers, Guard, Previous},
+    remote,
     samples::{Sampled, Samples, Tap},
 };
 use crate::cache::Key;
@@ -59,12 +61,27 @@ impl Revision {
     }
 }
 
-/// Bytes and words that make a revision.
+/// What answers.
+pub enum Body {
+    /// The component inside of the operator.
+    Builtin,
+    /// A component.
+    Component(Arc<[u8]>),
+    /// A remote plugin, as long as it is the one of the revision's digest.
+    Remote {
+        /// Connections.
+        registry: Arc<Registry>,
+        /// Its name.
+        plugin: String,
+    },
+}
+
+/// What makes a revision.
 pub struct Recipe {
     /// Which.
     pub id: RevisionId,
-    /// The component; none for the one inside of the operator.
-    pub component: Option<Arc<[u8]>>,
+    /// What answers.
+    pub body: Body,
     /// Shown to people.
     pub source: String,
     /// Settings.
@@ -128,16 +145,24 @@ impl Revisions {
     }
 
     fn make<S: Served + Sampled>(&self, recipe: Recipe, memory: MemoSize) -> Result<Revision, LoadError> {
-        let Recipe { id, component, source, settings, limits } = recipe;
-        let loaded: Arc<WasmPolicy<S>> = match component {
-            Some(bytes) => self.host.load::<S>(&bytes, source, settings, limits)?,
-            None => self.host.builtin::<S>(settings, limits)?,
+        let Recipe { id, body, source, settings, limits } = recipe;
+        let mut memory = Some(memory);
+        let of_component = |loaded: Arc<WasmPolicy<S>>| {
+            let findings = loaded.settings_findings().to_vec();
+            (loaded as Arc<dyn Policy<S>>, findings)
         };
-        let findings = loaded.settings_findings().to_vec();
-        let bare: Arc<dyn Policy<S>> = loaded;
+        let (bare, findings) = match body {
+            Body::Component(bytes) => of_component(self.host.load::<S>(&bytes, source, settings, limits)?),
+            Body::Builtin => of_component(self.host.builtin::<S>(settings, limits)?),
+            Body::Remote { registry, plugin } => {
+                // What a plugin answers may depend on more than the question.
+                memory = None;
+                remote::load::<S>(registry, plugin, id.layer.clone(), settings, limits)?
+            }
+        };
         let previous = Arc::new(RwLock::new(None));
         let guard = Guard::new(Arc::clone(&bare), id.clone(), Arc::clone(&previous), Arc::clone(&self.breakers));
-        let policy = remembered::<S>(Arc::new(guard), &self.counters, &self.samples, memory);
+        let policy = layered::<S>(Arc::new(guard), &self.counters, &self.samples, memory);
         Ok(Revision { id, bare: S::wrap(bare), policy: S::wrap(policy), findings, previous })
     }
 
@@ -147,13 +172,26 @@ impl Revisions {
     }
 }
 
-/// Memory outside of the counter: what is counted, and kept as a sample, are the questions that reach the policy.
 pub(super) fn remembered<S: Sampled>(
     policy: Arc<dyn Policy<S>>,
     counters: &Arc<Counters>,
     samples: &Samples,
     size: MemoSize,
 ) -> Arc<dyn Policy<S>> {
+    layered(policy, counters, samples, Some(size))
+}
+
+/// Memory, where there is any, outside of the counter: what is counted, and kept as a sample, are the questions that reach the policy.
+fn layered<S: Sampled>(
+    policy: Arc<dyn Policy<S>>,
+    counters: &Arc<Counters>,
+    samples: &Samples,
+    memory: Option<MemoSize>,
+) -> Arc<dyn Policy<S>> {
     let counted = Arc::new(Observe::new(policy, Arc::clone(counters)));
-    Arc::new(Memo::new(Arc::new(Tap::new(counted, samples)), size))
+    let tapped = Arc::new(Tap::new(counted, samples));
+    match memory {
+        Some(size) => Arc::new(Memo::new(tapped, size)),
+        None => tapped,
+    }
 }

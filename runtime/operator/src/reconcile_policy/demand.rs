@@ -17,6 +17,13 @@ pub enum Source {
     Builtin,
     /// A registry.
     Oci(Box<OciSource>),
+    /// A remote plugin.
+    Remote {
+        /// Its name.
+        plugin: String,
+        /// Its digest of record when it was asked for: another one is another demand.
+        digest: String,
+    },
 }
 
 /// What the spec asks for.
@@ -53,6 +60,8 @@ impl Demand {
         let source = match policy.origin? {
             Origin::Builtin => Source::Builtin,
             Origin::Oci(oci) => Source::Oci(Box::new(oci.clone())),
+            // While it may not be asked nothing can be done.
+            Origin::Remote(plugin) => Source::Remote { plugin: plugin.to_owned(), digest: policy.plugin_digest.clone()? },
         };
         let active = object.status.as_ref().and_then(|status| status.active.clone());
         Some(Self {

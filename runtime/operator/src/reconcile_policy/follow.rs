@@ -17,7 +17,7 @@ use weir_core::{
         Snapshot,
         decide::SUPERSEDED,
         snapshot::{Failure, Reach, Step, Work},
-        validate::{Cost, recorded_cost, slot, validate},
+        validate::{Cost, recorded_cost, remote, slot, validate},
     },
 };
 
@@ -31,7 +31,7 @@ use crate::{
     clock::Clock,
     health::Health,
     metrics::InForce,
-    policies::{Beside, Recipe, Revision, RevisionId, Service, Shadow},
+    policies::{Beside, Body, Recipe, Revision, RevisionId, Service, Shadow},
 };
 
 /// Waits between tries to load what is in force.
@@ -237,6 +237,10 @@ impl Follower {
     }
 
     async fn try_load(&self, policy: &ReconcilePolicy, revision: &Recorded, id: &RevisionId) -> Result<(), Failure> {
+        if let Some(plugin) = remote(revision) {
+            let body = Body::Remote { registry: Arc::clone(&self.workshop.remote.registry), plugin: plugin.to_owned() };
+            return self.workshop.load_recorded(recipe(id, revision, body)).await;
+        }
         let snapshot = self.bare_snapshot(policy);
         let validated = validate(&snapshot);
         let demand = Demand::of(&validated, false).ok_or_else(|| Failure {
@@ -245,21 +249,15 @@ impl Follower {
             message: "its source is not served".into(),
             transient: false,
         })?;
-        let component = match (&demand.source, &revision.image) {
-            (Source::Oci(oci), Some(_)) => Some(self.workshop.sources.revision(&demand, oci, revision).await?),
+        let body = match (&demand.source, &revision.image) {
+            (Source::Oci(oci), Some(_)) => Body::Component(self.workshop.sources.revision(&demand, oci, revision).await?),
             // A former source may have been a registry that the spec does not name any more.
-            (Source::Builtin, Some(_)) => Some(self.workshop.sources.revision(&demand, &Default::default(), revision).await?),
-            (_, None) => None,
+            (Source::Builtin | Source::Remote { .. }, Some(_)) => {
+                Body::Component(self.workshop.sources.revision(&demand, &Default::default(), revision).await?)
+            }
+            (_, None) => Body::Builtin,
         };
-        let cost: Cost = recorded_cost(revision);
-        let recipe = Recipe {
-            id: id.clone(),
-            component,
-            source: revision.image.clone().unwrap_or_else(|| "builtin".into()),
-            settings: revision.settings.clone().unwrap_or_default(),
-            limits: limits(cost),
-        };
-        self.workshop.load_recorded(recipe).await
+        self.workshop.load_recorded(recipe(id, revision, body)).await
     }
 
     /// Enough of a snapshot to read a spec.
@@ -271,11 +269,24 @@ impl Follower {
             tenants: self.tenants,
             work: Work::None,
             verification: None,
+            plugin: None,
             tripped: None,
             not_running: None,
             reach: Reach::default(),
             shadow: None,
         }
+    }
+}
+
+/// What a record says, with what it is made of.
+fn recipe(id: &RevisionId, revision: &Recorded, body: Body) -> Recipe {
+    let cost: Cost = recorded_cost(revision);
+    Recipe {
+        id: id.clone(),
+        body,
+        source: revision.image.clone().unwrap_or_else(|| "builtin".into()),
+        settings: revision.settings.clone().unwrap_or_default(),
+        limits: limits(cost),
     }
 }
 

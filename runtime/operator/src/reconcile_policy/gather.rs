@@ -82,6 +82,7 @@ fn bare(context: &Context, policy: &ReconcilePolicy) -> Snapshot {
         tenants: context.settings.tenant_policies,
         work: Work::None,
         verification: wanted_signatures(&context.registries.current(), policy.spec.source.oci.as_ref()),
+        plugin: policy.spec.source.remote.as_ref().and_then(|remote| context.remote.standing(&remote.plugin_name)),
         tripped: None,
         not_running: None,
         reach: Reach::default(),

@@ -45,6 +45,7 @@ use crate::{
     policies::{Beside, Book, Breakers, Revisions},
     queue::{Next, Queue},
     registries::Live,
+    remote::Remote,
     world::World,
 };
 
@@ -95,6 +96,8 @@ pub struct Parts {
     pub operator_namespace: String,
     /// Whether policies of other namespaces count.
     pub tenants: bool,
+    /// Remote plugins.
+    pub remote: Arc<Remote>,
 }
 
 /// Where components come from.
@@ -111,11 +114,11 @@ pub fn breakers(clock: Clock, metrics: Arc<Metrics>) -> (Arc<Breakers>, (Unbound
 impl Shared {
     /// Nothing runs yet.
     pub fn new(parts: Parts) -> Self {
-        let Parts { book, revisions, ended, sources, metrics, world, clock, health, operator_namespace, tenants } = parts;
+        let Parts { book, revisions, ended, sources, metrics, world, clock, health, operator_namespace, tenants, remote } = parts;
         let (ended_sender, ended) = ended;
         let (changed_sender, changed) = unbounded_channel();
         let beside = Beside::new(ended_sender.clone(), metrics.shadows.clone());
-        let workshop = Arc::new(Workshop { sources, metrics, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world });
+        let workshop = Arc::new(Workshop { sources, metrics, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world, remote });
         let works = Arc::new(Works::new(Arc::clone(&workshop), ended_sender));
         let setup = Setup { workshop, works: Arc::clone(&works), clock, health, operator_namespace, tenants, beside };
         Self {

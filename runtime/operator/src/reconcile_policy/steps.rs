@@ -22,7 +22,8 @@ use super::{
 use crate::{
     cache::Key,
     metrics::Metrics,
-    policies::{Book, Place, Recipe, Revision, Revisions, Sampled, Served},
+    policies::{Body, Book, Place, Recipe, Revision, Revisions, Sampled, Served},
+    remote::Remote,
     world::World,
 };
 
@@ -42,6 +43,8 @@ pub struct Workshop {
     pub book: Arc<Book>,
     /// Objects that are there.
     pub world: Arc<World>,
+    /// Remote plugins.
+    pub remote: Arc<Remote>,
 }
 
 impl Workshop {
@@ -55,8 +58,14 @@ impl Workshop {
     }
 
     async fn steps(&self, demand: &Demand, before: &Work, found: &mut Found, at: &(impl Fn(Step, &Found) + Sync)) -> Result<Work, Failure> {
-        let (component, layer) = match &demand.source {
-            Source::Builtin => (None, self.revisions.builtin_digest(demand.slot)),
+        let (body, layer) = match &demand.source {
+            Source::Builtin => (Body::Builtin, self.revisions.builtin_digest(demand.slot)),
+            Source::Remote { plugin, digest } => {
+                found.image = Some(demand.image.clone());
+                let facts = self.remote.standing(plugin).and_then(|standing| standing.ready.ok());
+                found.version = facts.map(|facts| facts.version).filter(|version| !version.is_empty());
+                (Body::Remote { registry: Arc::clone(&self.remote.registry), plugin: plugin.clone() }, digest.clone())
+            }
             Source::Oci(oci) => {
                 found.image = Some(demand.image.clone());
                 let access = self.sources.access(&demand.policy, oci).await?;
@@ -81,12 +90,12 @@ impl Workshop {
                 found.verification = wanted_signatures(&access.current, Some(oci));
                 found.signer = signatures::check(&self.sources, &self.metrics, demand, oci, &access, &fetched).await?;
                 let Fetched { bytes, layer, .. } = fetched;
-                (Some(bytes), layer)
+                (Body::Component(bytes), layer)
             }
         };
         found.layer_digest = Some(layer.clone());
         at(Step::Compatible, found);
-        let revision = self.load(demand, component, &layer).await?;
+        let revision = self.load(demand, body, &layer).await?;
         at(Step::Answers, found);
         let impact = self.dry_run(demand, &revision).await?;
         Ok(Work::Ready { found: found.clone(), findings: revision.findings.clone(), impact })
@@ -104,10 +113,10 @@ impl Workshop {
     }
 
     /// Compiling takes a processor for a while, and asking a component about itself may take its time limit.
-    async fn load(&self, demand: &Demand, component: Option<Arc<[u8]>>, layer: &str) -> Result<Arc<Revision>, Failure> {
+    async fn load(&self, demand: &Demand, body: Body, layer: &str) -> Result<Arc<Revision>, Failure> {
         let recipe = Recipe {
             id: demand.revision(layer),
-            component,
+            body,
             source: demand.image.clone(),
             settings: demand.settings.clone(),
             limits: demand.limits,

@@ -1,7 +1,6 @@
 //! Whether the two Secrets of a plugin can be used now.
 
 use jiff::Timestamp;
-use serde_json::json;
 
 use super::{
     super::{
@@ -13,7 +12,6 @@ use super::{
     },
     Material,
 };
-use crate::hash;
 
 /// One side, in words.
 struct Side<'a> {
@@ -63,7 +61,7 @@ pub(super) fn client(snapshot: &Snapshot, wanted: &Wanted) -> Result<Material, P
         field: wanted.fields.0,
     };
     let (facts, certificates) = found(snapshot, &side)?;
-    let key = facts.key.as_ref().map_err(|why| side.invalid("tls.key", why))?;
+    facts.key.as_ref().map_err(|why| side.invalid("tls.key", why))?;
     let leaf = certificates.validity.first().ok_or_else(|| side.invalid("tls.crt", "it holds no certificate"))?;
     if leaf.ends <= snapshot.now {
         return Err(side.expired(leaf.ends));
@@ -71,7 +69,7 @@ pub(super) fn client(snapshot: &Snapshot, wanted: &Wanted) -> Result<Material, P
     if leaf.begins > snapshot.now {
         return Err(side.early(leaf.begins));
     }
-    let digest = hash::digest_json(&json!([certificates.digest, key]));
+    let digest = facts.client_digest().unwrap_or_default();
     Ok(Material { secret: wanted.client_secret.clone(), digest, ends: leaf.ends, renew_by: leaf.ends })
 }
 
@@ -100,6 +98,6 @@ pub(super) fn server(snapshot: &Snapshot, wanted: &Wanted) -> Result<Material, P
     if let Some(begins) = begins.filter(|begins| *begins > snapshot.now) {
         return Err(side.early(begins));
     }
-    let digest = hash::digest_json(&json!([certificates.digest, authorities.map(|a| &a.digest)]));
+    let digest = facts.server_digest().unwrap_or_default();
     Ok(Material { secret: wanted.server_secret.clone(), digest, ends, renew_by })
 }
