@@ -201,7 +201,7 @@ impl Rule {
 /// ServiceAccount, roles and bindings. Without the namespace itself.
 #[must_use]
 pub fn manifests(install: &Install) -> Vec<Value> {
-    let Install { namespace, name } = install;
+    let Install { namespace, name, plugin_namespaces } = install;
     let labels = json!({"app.kubernetes.io/name": "weir", "app.kubernetes.io/instance": name});
     let meta = |namespaced: bool| {
         let mut meta = json!({"name": name, "labels": labels});
@@ -234,7 +234,7 @@ pub fn manifests(install: &Install) -> Vec<Value> {
         }
         object
     };
-    let others = install.plugin_namespaces.iter().filter(|other| *other != namespace);
+    let others = plugin_namespaces.iter().filter(|other| *other != namespace);
     let of_plugins = others.flat_map(|other| {
         [(other, object("Role", true, json!({"rules": plugin}))), (other, object("RoleBinding", true, reference("Role")))]
     });

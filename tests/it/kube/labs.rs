@@ -15,6 +15,7 @@ use super::{
 
 /// Every such test, because its users have to be known when the API server starts.
 pub(crate) const LABS: [&str; 65] = [
+pub(crate) const LABS: [&str; 60] = [
     "broken-ending",
     "broken-leaving",
     "broken-useless",
@@ -80,6 +81,10 @@ pub(crate) const LABS: [&str; 65] = [
     "policies-own-secrets",
     "plugins-signed",
     "plugins-settings",
+    "remote-found",
+    "remote-secrets",
+    "remote-pods",
+    "remote-policy",
 ];
 
 /// A namespace for objects, another for operators, and a control plane.

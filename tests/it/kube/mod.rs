@@ -27,6 +27,7 @@ mod others;
 mod plugins;
 mod policies;
 mod record;
+mod remote;
 mod replicas;
 mod scaling;
 mod shape;
@@ -66,6 +67,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         plugins::tests(),
         policies::tests(),
         chart::tests(),
+        remote::tests(),
     ]
     .into_iter()
     .flatten()

@@ -32,7 +32,9 @@ impl Writer {
             Err(error) => match Failed::of(&error) {
                 Failed::Conflict | Failed::Exists => Patched::Stale,
                 Failed::Gone | Failed::Leaving => Patched::Gone,
-                Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => Patched::Failed(error),
+                Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => {
+                    Patched::Failed(error)
+                }
             },
         }
     }

@@ -74,7 +74,11 @@ impl Remote {
         registry.register("weir_remote_call_seconds", "Calls of remote plugins, by how they ended", self.calls.clone());
         registry.register("weir_remote_connects", "Connections that were made, or why not", self.connections.clone());
         registry.register("weir_remote_evictions", "Connections that left a pool", self.evictions.clone());
-        registry.register("weir_remote_certificate_end_timestamp_seconds", "When a certificate in use ends, in seconds since 1970", self.ends.clone());
+        registry.register(
+            "weir_remote_certificate_end_timestamp_seconds",
+            "When a certificate in use ends, in seconds since 1970",
+            self.ends.clone(),
+        );
         registry.register_collector(Box::new(Pools(Arc::clone(&self.plugins))));
     }
 
@@ -135,6 +139,8 @@ impl Collector for Pools {
         gauge("weir_remote_connections", "Connections of a remote plugin", &|_, gauges| super::gauge(gauges.connections))?;
         gauge("weir_remote_in_flight", "Connections of a remote plugin that are lent", &|_, gauges| super::gauge(gauges.in_flight))?;
         gauge("weir_remote_waiting", "Callers that wait for a remote plugin", &|_, gauges| super::gauge(gauges.waiting))?;
-        gauge("weir_remote_breaker_open", "1 while a remote plugin is left alone after failures", &|_, gauges| i64::from(gauges.breaker_open))
+        gauge("weir_remote_breaker_open", "1 while a remote plugin is left alone after failures", &|_, gauges| {
+            i64::from(gauges.breaker_open)
+        })
     }
 }

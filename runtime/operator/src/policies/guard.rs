@@ -119,7 +119,8 @@ impl<S: Served> Guard<S> {
     async fn failed_before(&self, input: &S::Input) -> bool {
         let previous = self.previous.read().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(S::pick);
         match previous {
-            Some(previous) => previous.evaluate(input).await.is_err_and(|error| error.is_failure()),
+            // One that cannot be asked any more, as a former version of a remote plugin, says nothing about the input.
+            Some(previous) => previous.evaluate(input).await.is_err_and(|error| counts(&error)),
             None => false,
         }
     }

@@ -12,19 +12,24 @@ use weir_host::{
 /// A policy, and what it says about its settings.
 type Loaded<S> = (Arc<dyn Policy<S>>, Vec<Finding>);
 
-/// Checks settings with the plugin, and answers through its pool from then on. Blocks: call it from a thread that may wait.
+/// Which plugin.
+pub(super) struct Source {
+    /// Connections.
+    pub(super) registry: Arc<Registry>,
+    /// Its name.
+    pub(super) plugin: String,
+    /// Its digest of record.
+    pub(super) digest: String,
+}
+
+/// Lets the plugin `check` its settings, and answers through its pool from then on. Blocks: call it from a thread that may wait.
 ///
 /// # Errors
 /// What the plugin says about its settings, or why it says nothing.
-pub(super) fn load<S: RemoteSlot>(
-    registry: Arc<Registry>,
-    plugin: String,
-    digest: String,
-    settings: Value,
-    limits: Limits,
-) -> Result<Loaded<S>, LoadError> {
+pub(super) fn load<S: RemoteSlot>(source: Source, settings: Value, limits: Limits, check: bool) -> Result<Loaded<S>, LoadError> {
+    let Source { registry, plugin, digest } = source;
     let loaded = RemotePolicy::<S>::new(Arc::clone(&registry), &plugin, digest.clone(), settings, limits);
-    let findings = tokio::runtime::Handle::current().block_on(loaded.validate_settings())?;
+    let findings = if check { tokio::runtime::Handle::current().block_on(loaded.validate_settings())? } else { Vec::new() };
     let inner: Arc<dyn Policy<S>> = Arc::new(loaded);
     Ok((Arc::new(Pinned { inner, registry, plugin, digest }), findings))
 }

@@ -73,6 +73,8 @@ pub enum Body {
         registry: Arc<Registry>,
         /// Its name.
         plugin: String,
+        /// Whether it is asked about the settings. It was, when it took over: what is in force is loaded while the plugin is away, too.
+        check: bool,
     },
 }
 
@@ -154,10 +156,10 @@ impl Revisions {
         let (bare, findings) = match body {
             Body::Component(bytes) => of_component(self.host.load::<S>(&bytes, source, settings, limits)?),
             Body::Builtin => of_component(self.host.builtin::<S>(settings, limits)?),
-            Body::Remote { registry, plugin } => {
+            Body::Remote { registry, plugin, check } => {
                 // What a plugin answers may depend on more than the question.
                 memory = None;
-                remote::load::<S>(registry, plugin, id.layer.clone(), settings, limits)?
+                remote::load::<S>(remote::Source { registry, plugin, digest: id.layer.clone() }, settings, limits, check)?
             }
         };
         let previous = Arc::new(RwLock::new(None));

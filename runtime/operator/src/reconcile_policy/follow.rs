@@ -238,7 +238,8 @@ impl Follower {
 
     async fn try_load(&self, policy: &ReconcilePolicy, revision: &Recorded, id: &RevisionId) -> Result<(), Failure> {
         if let Some(plugin) = remote(revision) {
-            let body = Body::Remote { registry: Arc::clone(&self.workshop.remote.registry), plugin: plugin.to_owned() };
+            let registry = Arc::clone(&self.workshop.remote.registry);
+            let body = Body::Remote { registry, plugin: plugin.to_owned(), check: false };
             return self.workshop.load_recorded(recipe(id, revision, body)).await;
         }
         let snapshot = self.bare_snapshot(policy);

@@ -64,7 +64,7 @@ impl Workshop {
                 found.image = Some(demand.image.clone());
                 let facts = self.remote.standing(plugin).and_then(|standing| standing.ready.ok());
                 found.version = facts.map(|facts| facts.version).filter(|version| !version.is_empty());
-                (Body::Remote { registry: Arc::clone(&self.remote.registry), plugin: plugin.clone() }, digest.clone())
+                (Body::Remote { registry: Arc::clone(&self.remote.registry), plugin: plugin.clone(), check: true }, digest.clone())
             }
             Source::Oci(oci) => {
                 found.image = Some(demand.image.clone());

@@ -57,8 +57,8 @@ fn wrong(shop: &Shop) -> Vec<(&'static str, Value, [&'static str; 3], Vec<&'stat
             "remote",
             json!({"apiVersion": POLICY.api_version, "kind": POLICY.kind, "metadata": {"name": "remote"},
                    "spec": {"slot": "KonnectEnv", "source": {"remote": {"pluginName": "p"}}}}),
-            ["Active", "False", "NotSupported"],
-            vec!["spec.source.remote"],
+            ["Resolved", "False", "PluginNotFound"],
+            vec!["spec.source.remote.pluginName", "weir.dev/plugin-name"],
         ),
         (
             "selector",
