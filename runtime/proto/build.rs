@@ -2,13 +2,8 @@
 
 use std::{error::Error, path::PathBuf};
 
-const FILES: [&str; 5] = [
-    "cnpgi/identity.proto",
-    "cnpgi/operator.proto",
-    "cnpgi/operator_lifecycle.proto",
-    "cnpgi/reconciler.proto",
-    "weir/policy.proto",
-];
+const FILES: [&str; 5] =
+    ["cnpgi/identity.proto", "cnpgi/operator.proto", "cnpgi/operator_lifecycle.proto", "cnpgi/reconciler.proto", "weir/policy.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");

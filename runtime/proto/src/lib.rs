@@ -5,31 +5,61 @@
 
 /// `cnpgi.identity.v1`: who a plugin is and what it offers.
 pub mod identity {
-    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::wildcard_enum_match_arm, reason = "generated; proto/ documents it")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        clippy::all,
+        clippy::allow_attributes_without_reason,
+        reason = "generated; proto/ documents it"
+    )]
     tonic::include_proto!("cnpgi.identity.v1");
 }
 
 /// `cnpgi.operator.v1`: what a plugin says about the object it is configured on.
 pub mod operator {
-    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::wildcard_enum_match_arm, reason = "generated; proto/ documents it")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        clippy::all,
+        clippy::allow_attributes_without_reason,
+        reason = "generated; proto/ documents it"
+    )]
     tonic::include_proto!("cnpgi.operator.v1");
 }
 
 /// `cnpgi.operator_lifecycle.v1`: hooks on objects that are written.
 pub mod lifecycle {
-    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::wildcard_enum_match_arm, reason = "generated; proto/ documents it")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        clippy::all,
+        clippy::allow_attributes_without_reason,
+        reason = "generated; proto/ documents it"
+    )]
     tonic::include_proto!("cnpgi.operator_lifecycle.v1");
 }
 
 /// `cnpgi.reconciler.v1`: hooks before and after a pass.
 pub mod reconciler {
-    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::wildcard_enum_match_arm, reason = "generated; proto/ documents it")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        clippy::all,
+        clippy::allow_attributes_without_reason,
+        reason = "generated; proto/ documents it"
+    )]
     tonic::include_proto!("cnpgi.reconciler.v1");
 }
 
 /// `weir.policy.v1alpha1`: the slots of Weir.
 pub mod policy {
-    #![allow(missing_docs, unreachable_pub, clippy::all, clippy::wildcard_enum_match_arm, reason = "generated; proto/ documents it")]
+    #![allow(
+        missing_docs,
+        unreachable_pub,
+        clippy::all,
+        clippy::allow_attributes_without_reason,
+        reason = "generated; proto/ documents it"
+    )]
     tonic::include_proto!("weir.policy.v1alpha1");
 
     /// Key of the identity manifest that advertises `slot`.

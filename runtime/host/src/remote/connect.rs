@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::CertificateDer;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
+use self::{introduce::introduce, tap::Tap};
 use super::{
     Endpoint, Reason, Tuning, Validity,
     breaker::fraction,
@@ -22,7 +23,6 @@ use super::{
     transport::{Parts, Peer, Transport},
     wire::Wire,
 };
-use self::{introduce::introduce, tap::Tap};
 
 /// Bytes a plugin may have under way to us on one connection and on one stream before we read.
 const WINDOW: u32 = 1 << 20;

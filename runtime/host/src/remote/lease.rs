@@ -1,16 +1,14 @@
 //! A tested connection on loan.
 
-use std::{sync::Arc, time::{Duration, Instant}};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Request, Response, Status};
 
-use super::{
-    CallError, Capabilities, Deadlines, Event, Limits, Metadata, Plugin,
-    calls::Call,
-    transport::Borrowed,
-    wire::Wire,
-};
+use super::{CallError, Capabilities, Deadlines, Event, Limits, Metadata, Plugin, calls::Call, transport::Borrowed, wire::Wire};
 
 /// A tested connection on loan, and one of the plugin's calls in flight. Give it back by dropping it; several calls may be made with it, one
 /// after the other or at once.
@@ -67,6 +65,9 @@ impl Lease {
 
 impl std::fmt::Debug for Lease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lease").field("plugin", &self.plugin.name()).field("endpoint", &self.borrowed.transport().endpoint).finish_non_exhaustive()
+        f.debug_struct("Lease")
+            .field("plugin", &self.plugin.name())
+            .field("endpoint", &self.borrowed.transport().endpoint)
+            .finish_non_exhaustive()
     }
 }

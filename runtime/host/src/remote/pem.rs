@@ -58,10 +58,7 @@ impl Validity {
         let validity = Certificate::from_der(der).ok()?;
         let validity = validity.tbs_certificate().validity();
         let time = |since: Duration| UNIX_EPOCH.checked_add(since);
-        Some(Self {
-            not_before: time(validity.not_before.to_unix_duration())?,
-            not_after: time(validity.not_after.to_unix_duration())?,
-        })
+        Some(Self { not_before: time(validity.not_before.to_unix_duration())?, not_after: time(validity.not_after.to_unix_duration())? })
     }
 
     /// Whether `now` is in it.

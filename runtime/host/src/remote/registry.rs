@@ -64,7 +64,8 @@ impl Registry {
             };
             next.insert(name, plugin);
         }
-        let removed: Vec<Arc<Plugin>> = former.iter().filter(|(name, _)| !next.contains_key(*name)).map(|(_, gone)| Arc::clone(gone)).collect();
+        let removed: Vec<Arc<Plugin>> =
+            former.iter().filter(|(name, _)| !next.contains_key(*name)).map(|(_, gone)| Arc::clone(gone)).collect();
         self.plugins.store(Arc::new(next));
         for gone in removed {
             gone.close();

@@ -144,9 +144,11 @@ impl Lease {
                 let after = u64::try_from(answer.requeue_after).ok().filter(|seconds| *seconds > 0);
                 Ok(Behavior::Requeue(after.map(|seconds| Duration::from_secs(seconds.min(86_400)))))
             }
-            Err(_) => {
-                Err(CallError { method, class: Class::Garbage, message: format!("behaviour {} is not known to this host", answer.behavior) })
-            }
+            Err(_) => Err(CallError {
+                method,
+                class: Class::Garbage,
+                message: format!("behaviour {} is not known to this host", answer.behavior),
+            }),
         }
     }
 
@@ -154,7 +156,11 @@ impl Lease {
     ///
     /// # Errors
     /// [`CallError`]; `Garbage` for what is no JSON object.
-    pub async fn set_status(&self, cluster: Vec<u8>, within: Duration) -> Result<Option<serde_json::Map<String, serde_json::Value>>, CallError> {
+    pub async fn set_status(
+        &self,
+        cluster: Vec<u8>,
+        within: Duration,
+    ) -> Result<Option<serde_json::Map<String, serde_json::Value>>, CallError> {
         const METHOD: &str = "Operator/SetStatusInCluster";
         let mut client = client!(self, OperatorClient);
         let within = within.min(self.deadlines().operator);

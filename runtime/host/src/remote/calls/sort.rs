@@ -27,12 +27,9 @@ pub(super) fn status(method: &'static str, status: &Status) -> CallError {
     let message = match class {
         // These are ours, and say the sizes.
         Class::TooLarge | Class::Garbage => text::message(said),
-        Class::Connection
-        | Class::Deadline
-        | Class::Later
-        | Class::Unimplemented
-        | Class::Permanent
-        | Class::Failed => format!("{:?}: {}", status.code(), text::message(said)),
+        Class::Connection | Class::Deadline | Class::Later | Class::Unimplemented | Class::Permanent | Class::Failed => {
+            format!("{:?}: {}", status.code(), text::message(said))
+        }
     };
     CallError { method, class, message }
 }

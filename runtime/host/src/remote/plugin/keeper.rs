@@ -8,21 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{
-    StreamExt,
-    future::BoxFuture,
-    stream::FuturesUnordered,
-};
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 
-use super::Plugin;
-use crate::remote::{
-    Endpoint, Event, Reason,
-    connect,
-    setup::Setup,
-    tls::Failure,
-    transport::Transport,
-};
 use self::tries::Tries;
+use super::Plugin;
+use crate::remote::{Endpoint, Event, Reason, connect, setup::Setup, tls::Failure, transport::Transport};
 
 /// Shortest time between two rounds that nothing woke.
 const LEAST: Duration = Duration::from_millis(10);
@@ -31,7 +21,10 @@ const LEAST: Duration = Duration::from_millis(10);
 enum Done {
     Connected(Endpoint, u64, Result<Box<Transport>, Failure>),
     /// A look at a connection; whether it was to close the breaker, and how it went.
-    Checked { half_open: bool, well: bool },
+    Checked {
+        half_open: bool,
+        well: bool,
+    },
 }
 
 pub(super) struct Keeper {
@@ -189,7 +182,8 @@ impl Plugin {
         let now = Instant::now();
         let old: Vec<_> = {
             let all = self.lock();
-            let replaced = |t: &&Arc<Transport>| t.endpoint == transport.endpoint && (t.generation != transport.generation || t.is_retiring(now));
+            let replaced =
+                |t: &&Arc<Transport>| t.endpoint == transport.endpoint && (t.generation != transport.generation || t.is_retiring(now));
             all.iter().filter(replaced).cloned().collect()
         };
         self.lock().push(Arc::clone(&transport));

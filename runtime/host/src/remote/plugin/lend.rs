@@ -11,7 +11,8 @@ use std::{
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Plugin;
-use crate::remote::{AcquireError, CallError, Class, Event, Lease, Reason, calls,
+use crate::remote::{
+    AcquireError, CallError, Class, Event, Lease, Reason, calls,
     transport::{Borrowed, Transport},
 };
 
@@ -88,8 +89,11 @@ impl Plugin {
             return Ok(permit);
         }
         let limits = self.setup.load().limits;
-        let _waiter = Waiter::enter(&self.waiting, limits.waiting)
-            .ok_or_else(|| AcquireError::Busy { name: self.name.clone(), in_flight: limits.in_flight, waiting: limits.waiting })?;
+        let _waiter = Waiter::enter(&self.waiting, limits.waiting).ok_or_else(|| AcquireError::Busy {
+            name: self.name.clone(),
+            in_flight: limits.in_flight,
+            waiting: limits.waiting,
+        })?;
         permits.acquire_owned().await.map_err(|_| AcquireError::Closed { name: self.name.clone() })
     }
 

@@ -48,17 +48,22 @@ fn tls(error: &Error) -> Failure {
 fn certificate(problem: &CertificateError) -> Failure {
     #[allow(clippy::wildcard_enum_match_arm, reason = "an enum of rustls', not ours")]
     match problem {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            Failure::new(Reason::ServerCertExpired, "the plugin's certificate has ended: renew it, and restart a plugin that does not load it")
-        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Failure::new(
+            Reason::ServerCertExpired,
+            "the plugin's certificate has ended: renew it, and restart a plugin that does not load it",
+        ),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             Failure::new(Reason::ServerCertExpired, "the plugin's certificate has not begun: compare the clocks")
         }
-        CertificateError::NotValidForName => Failure::new(Reason::ServerNameInvalid, "the plugin's certificate has no DNS name of its Service"),
+        CertificateError::NotValidForName => {
+            Failure::new(Reason::ServerNameInvalid, "the plugin's certificate has no DNS name of its Service")
+        }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let presented = presented.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
             let expected = expected.to_str();
-            let message = format!("the plugin's certificate is for {presented}, and not for {expected}: issue it for the Service, or name the server");
+            let message = format!(
+                "the plugin's certificate is for {presented}, and not for {expected}: issue it for the Service, or name the server"
+            );
             Failure::new(Reason::ServerNameInvalid, message)
         }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {

@@ -19,10 +19,16 @@ use super::{
 use crate::remote::{ClientIdentity, Reason, ServerTrust};
 
 /// Trust that is in force, or was until a moment.
-#[derive(Clone)]
 pub(super) struct Dated<T> {
     pub(super) what: Arc<T>,
     pub(super) until: Option<Instant>,
+}
+
+/// Of what is shared; `T` itself need not be cloned.
+impl<T> Clone for Dated<T> {
+    fn clone(&self) -> Self {
+        Self { what: Arc::clone(&self.what), until: self.until }
+    }
 }
 
 impl<T> Dated<T> {

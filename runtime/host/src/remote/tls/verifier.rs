@@ -2,7 +2,10 @@
 //! way its dates, its usage and its name must fit too. rustls' own verifier alone refuses what CNPG-I deployments use: self-signed
 //! certificates that are authorities, and leaves of a CA that nobody handed out.
 
-use std::{sync::Arc, time::{Duration, Instant, UNIX_EPOCH}};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, UNIX_EPOCH},
+};
 
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -24,8 +27,7 @@ use super::material::Dated;
 use crate::remote::{ServerTrust, Validity};
 
 /// `serverAuth` and `anyExtendedKeyUsage` (RFC 5280, 4.2.1.12).
-const SERVER_USES: [ObjectIdentifier; 2] =
-    [ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"), ObjectIdentifier::new_unwrap("2.5.29.37.0")];
+const SERVER_USES: [ObjectIdentifier; 2] = [ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.1"), ObjectIdentifier::new_unwrap("2.5.29.37.0")];
 
 pub(super) struct Verifier {
     names: Arc<[ServerName<'static>]>,
@@ -67,7 +69,12 @@ impl ServerCertVerifier for Verifier {
         Err(first.unwrap_or(Error::InvalidCertificate(CertificateError::UnknownIssuer)))
     }
 
-    fn verify_tls12_signature(&self, _: &[u8], _: &CertificateDer<'_>, _: &DigitallySignedStruct) -> Result<HandshakeSignatureValid, Error> {
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
         Err(Error::General("TLS 1.2 is not offered".into()))
     }
 

@@ -1,9 +1,6 @@
 //! When an endpoint may be tried again.
 
-use std::{
-    collections::BTreeMap,
-    time::Instant,
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use crate::remote::{Endpoint, Tuning, breaker::full_jitter};
 
