@@ -10,6 +10,7 @@ pub mod difference;
 mod error;
 pub mod konnect_env;
 pub mod limits;
+pub mod object_hook;
 pub mod plugin_packaging;
 pub mod selection;
 pub mod trial;

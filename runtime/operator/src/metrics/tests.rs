@@ -37,6 +37,11 @@ fn what_is_counted_is_shown_under_its_name() {
     metrics.verified(Signed::Plugin, VerifyOutcome::NotSigned);
     metrics.settings.is_valid(SettingsFile::Registries, false);
     metrics.settings.loaded(SettingsFile::Registries, false);
+    metrics.remote.acquired("Acquired", Some(Duration::from_millis(2)));
+    metrics.remote.acquired("Busy", None);
+    metrics.remote.called("KonnectEnv/Evaluate", "Answered", Duration::from_millis(1));
+    metrics.remote.connected("ServerNotTrusted");
+    metrics.remote.evicted("idle");
     let text = metrics.encode();
     for (series, expected) in [
         ("weir_reconcile_total{kind=\"DataPlane\",outcome=\"Done\"}", "1"),
@@ -65,6 +70,12 @@ fn what_is_counted_is_shown_under_its_name() {
         ("weir_verifications_total{artifact=\"Policy\",outcome=\"Verified\"}", "0"),
         ("weir_settings_file_valid{file=\"Registries\"}", "0"),
         ("weir_settings_file_loads_total{file=\"Registries\",outcome=\"Failed\"}", "1"),
+        ("weir_remote_acquires_total{outcome=\"Busy\"}", "1"),
+        ("weir_remote_acquire_seconds_count", "1"),
+        ("weir_remote_call_seconds_count{method=\"KonnectEnv/Evaluate\",outcome=\"Answered\"}", "1"),
+        ("weir_remote_connects_total{outcome=\"ServerNotTrusted\"}", "1"),
+        ("weir_remote_evictions_total{reason=\"idle\"}", "1"),
+        ("weir_queue_depth{kind=\"RemotePlugin\"}", "0"),
         ("weir_policy_calls_total{slot=\"konnect-env\",outcome=\"Answered\"}", "0"),
         ("weir_policy_call_seconds_total{slot=\"konnect-env\"}", "0.0"),
     ] {
