@@ -4,5 +4,6 @@ mod ask;
 mod hooks;
 mod sort;
 
-pub(super) use self::ask::{Call, Caps, identity, probe};
+pub use self::ask::Caps;
+pub(super) use self::ask::{Call, identity, probe};
 pub use self::hooks::{Behavior, Stage, ValidationError, Verb};

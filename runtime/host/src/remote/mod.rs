@@ -3,6 +3,7 @@
 //!
 //! [`Registry`] is the whole: [`Registry::replace`] gives it what was discovered, as [`Spec`]s; [`Registry::get`] gives a [`Plugin`] by its
 //! name. A [`Plugin`] says how it is ([`Plugin::status`]) and lends connections ([`Plugin::acquire`]); a [`Lease`] makes calls.
+//! [`RemotePolicy`] serves a slot through all that and cannot be told from a component.
 //!
 //! Nothing here waits without a deadline, and nothing a plugin says is believed before it is bounded.
 
@@ -15,8 +16,10 @@ mod metadata;
 mod observe;
 mod pem;
 mod plugin;
+mod policy;
 mod registry;
 mod setup;
+mod slot;
 mod spec;
 mod state;
 mod text;
@@ -25,14 +28,16 @@ mod transport;
 mod wire;
 
 pub use self::{
-    calls::{Behavior, Stage, ValidationError, Verb},
+    calls::{Behavior, Caps, Stage, ValidationError, Verb},
     error::{AcquireError, CallError, Class},
     lease::Lease,
     metadata::{Capabilities, Lifecycle, Metadata, OperatorCall, Service},
     observe::{Event, Observer},
     pem::{ClientIdentity, PemError, ServerTrust, Validity},
     plugin::Plugin,
+    policy::{RemoteMemo, RemotePolicy},
     registry::{Plugins, Registry, Replaced},
+    slot::{RemoteSlot, Reply},
     spec::{Deadlines, Endpoint, Limits, Spec, Tuning, service_names},
     state::{Gauges, Reason, State, Status},
 };

@@ -39,6 +39,8 @@ pub struct Plugin {
     failing: ArcSwapOption<Failure>,
     status: ArcSwap<Status>,
     closed: AtomicBool,
+    /// Waits between tries are over.
+    hurry: AtomicBool,
     /// Wakes the keeper.
     wake: Notify,
     /// Counts what callers without a connection wait for.
@@ -62,6 +64,7 @@ impl Plugin {
             failing: ArcSwapOption::empty(),
             status: ArcSwap::from_pointee(status),
             closed: AtomicBool::new(false),
+            hurry: AtomicBool::new(false),
             wake: Notify::new(),
             moved: watch::Sender::new(0),
             shared,
@@ -116,6 +119,7 @@ impl Plugin {
     pub fn probe(&self) {
         self.breaker().close(&self.shared.tuning);
         self.failing.store(None);
+        self.hurry.store(true, std::sync::atomic::Ordering::Release);
         self.lock().iter().for_each(|transport| transport.suspect());
         self.wake.notify_one();
     }

@@ -12,7 +12,7 @@ use weir_core::policy::{BoxFuture, Finding, Identity, Policy, PolicyError, Refus
 use super::{
     Class, Plugin,
     calls::Caps,
-    slot::{Reply, RemoteSlot},
+    slot::{RemoteSlot, Reply},
 };
 use crate::wasm::Limits;
 

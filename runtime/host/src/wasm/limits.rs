@@ -58,7 +58,7 @@ impl Limits {
         self.memory
     }
 
-    pub(super) fn timeout_ms(self) -> u64 {
+    pub(crate) fn timeout_ms(self) -> u64 {
         u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
     }
 
@@ -73,8 +73,13 @@ impl Limits {
         (self.memory / 8).clamp(1 << 20, 8 << 20)
     }
 
+    /// Bytes that an answer may have, however it comes.
+    pub(crate) fn answer(self) -> usize {
+        self.hostcall_fuel()
+    }
+
     /// For `settings`, asked once per load: at least a second, since an interpreter in the guest starts cold.
-    pub(super) fn for_settings(self) -> Self {
+    pub(crate) fn for_settings(self) -> Self {
         Self { timeout: self.timeout.max(Duration::from_secs(1)), ..self }
     }
 }

@@ -18,13 +18,13 @@ mod log;
 mod policy;
 mod pool;
 pub mod producers;
-mod settings;
+pub(crate) mod settings;
 mod slot;
 pub(crate) mod sniff;
 mod task;
 mod text;
 mod ticker;
-mod watchdog;
+pub(crate) mod watchdog;
 
 use std::{
     num::NonZeroUsize,

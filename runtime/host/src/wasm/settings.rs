@@ -28,15 +28,15 @@ const MAX_REGEX: usize = 1 << 20;
 
 /// A settings document as policies get it: canonical JSON, so that equal settings have one digest.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) value: Value,
-    pub(super) json: String,
-    pub(super) digest: String,
+pub(crate) struct Settings {
+    pub(crate) value: Value,
+    pub(crate) json: String,
+    pub(crate) digest: String,
 }
 
 impl Settings {
     /// No settings is `{}`.
-    pub(super) fn new(mut value: Value) -> Result<Self, Vec<Finding>> {
+    pub(crate) fn new(mut value: Value) -> Result<Self, Vec<Finding>> {
         if value.is_null() {
             value = Value::Object(serde_json::Map::new());
         }
@@ -51,7 +51,7 @@ impl Settings {
     }
 
     /// Checks against the policy's schema. A bad schema is the component's fault, bad settings are the user's.
-    pub(super) fn check(&self, watchdog: &Watchdog, schema: String) -> Result<Vec<Finding>, PolicyError> {
+    pub(crate) fn check(&self, watchdog: &Watchdog, schema: String) -> Result<Vec<Finding>, PolicyError> {
         if schema.trim() == "{}" {
             return Ok(Vec::new());
         }
@@ -67,7 +67,7 @@ impl Settings {
 }
 
 /// The threads that schemas are used on.
-pub(super) fn watchdog() -> Watchdog {
+pub(crate) fn watchdog() -> Watchdog {
     Watchdog::new("weir-settings", MAX_THREADS, STACK)
 }
 
@@ -95,7 +95,7 @@ fn validator(schema: &str) -> Result<jsonschema::Validator, String> {
 }
 
 /// A guest's own findings, bounded before anybody shows them.
-pub(super) fn bounded(findings: Vec<Finding>) -> Result<Vec<Finding>, PolicyError> {
+pub(crate) fn bounded(findings: Vec<Finding>) -> Result<Vec<Finding>, PolicyError> {
     if findings.len() > MAX_FINDINGS {
         let text = format!("validate answered {} findings, at most {MAX_FINDINGS} are allowed", findings.len());
         return Err(PolicyError::BadOutput(text));
@@ -110,7 +110,7 @@ pub(super) fn bounded(findings: Vec<Finding>) -> Result<Vec<Finding>, PolicyErro
 }
 
 /// Whether `findings` make settings invalid.
-pub(super) fn invalid(findings: &[Finding]) -> bool {
+pub(crate) fn invalid(findings: &[Finding]) -> bool {
     findings.iter().any(|f| f.severity == Severity::Error)
 }
 

@@ -30,7 +30,7 @@ pub(super) enum Stopped {
 
 /// Runs work of one kind. A thread cannot be stopped: one that is over its time goes on, but only so many do.
 #[derive(Debug)]
-pub(super) struct Watchdog {
+pub(crate) struct Watchdog {
     name: &'static str,
     most: usize,
     stack: usize,

@@ -16,11 +16,11 @@ const MAX_METADATA: usize = 256 << 10;
 
 /// Limits of a message by direction.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::remote) struct Caps {
+pub struct Caps {
     /// Largest question.
-    pub(in crate::remote) question: usize,
+    pub question: usize,
     /// Largest answer.
-    pub(in crate::remote) answer: usize,
+    pub answer: usize,
 }
 
 impl Caps {

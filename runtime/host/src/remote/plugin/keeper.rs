@@ -66,6 +66,10 @@ impl Keeper {
             self.tries = Tries::default();
             self.last = None;
         }
+        if self.plugin.hurry.swap(false, Ordering::AcqRel) {
+            self.tries.hurry();
+            self.last = None;
+        }
         self.tries.keep(&setup.endpoints);
         self.sweep(&setup, now);
         self.try_breaker(now);

@@ -1,6 +1,9 @@
 //! From a plugin to a policy: does it serve the slot, does it take the settings?
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Instant,
+};
 
 use serde_json::Value;
 use weir_core::policy::{Finding, Identity, PolicyError};
@@ -9,8 +12,11 @@ use weir_proto::policy::{self as wire, settings_client::SettingsClient};
 use super::{Asked, OnDrop, RemotePolicy, fail};
 use crate::{
     remote::{Lease, Plugin, slot, slot::RemoteSlot, wire::origin},
-    wasm::{Limits, LoadError, settings},
+    wasm::{Limits, LoadError, settings, watchdog::Watchdog},
 };
+
+/// One for all plugins: it bounds how many schemas are at work at once.
+static SCHEMAS: LazyLock<Watchdog> = LazyLock::new(settings::watchdog);
 
 impl<S: RemoteSlot> RemotePolicy<S> {
     /// Makes a policy of what `plugin` is now: checks that it advertises the slot, then the settings by its schema and its own `Validate`.
@@ -27,7 +33,7 @@ impl<S: RemoteSlot> RemotePolicy<S> {
         let told = OnDrop(runtime.spawn(async move { inquire::<S>(&asked, document, limits_of_settings).await })).wait().await??;
         // A schema is checked on a thread of its own, and this waits for it: away from the threads of connections.
         let (checked, schema) = (settings.clone(), told.schema);
-        let findings = runtime.spawn_blocking(move || checked.check(&settings::watchdog(), schema)).await;
+        let findings = runtime.spawn_blocking(move || checked.check(&SCHEMAS, schema)).await;
         let mut findings = findings.map_err(|_| PolicyError::Unavailable("the host stops".into()))??;
         if !settings::invalid(&findings) {
             findings = settings::bounded(told.findings)?;

@@ -1,8 +1,6 @@
 //! Memory for a remote policy. Off unless asked for: a component answers the same question the same way for ever, a server need not.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_core::policy::{BoxFuture, Identity, Policy, PolicyError};
 
