@@ -22,7 +22,7 @@ pub(super) const OURS: [&str; 4] = [types::PLUGIN_DISCOVERED, types::PLUGIN_CONF
 pub(super) fn service(snapshot: &Snapshot, plugin: &Plugin<'_>, stands: &Result<Facts, Problem>, expiry: Vec<Event>) -> ServicePlan {
     let object = plugin.validated.service;
     let live: Vec<Condition> = object.status.iter().flat_map(|s| s.conditions.iter().flatten()).filter(|c| is_ours(c)).cloned().collect();
-    let said = said(plugin, stands);
+    let said = said(plugin, &worded(stands, &live));
     let conditions = conditions::merge(live.clone(), said, &OURS, object.metadata.generation, snapshot.now);
     let mut events = news(plugin, stands, &live);
     events.extend(expiry);
@@ -38,6 +38,17 @@ pub(super) fn service(snapshot: &Snapshot, plugin: &Plugin<'_>, stands: &Result<
         changed,
         events,
     }
+}
+
+/// A connection fails in other words at each try, and each of them would be a write: as long as the reason is the same, the first words stand.
+fn worded(stands: &Result<Facts, Problem>, live: &[Condition]) -> Result<Facts, Problem> {
+    let problem = match stands {
+        Ok(facts) => return Ok(facts.clone()),
+        Err(problem) => problem,
+    };
+    let same = |c: &&Condition| c.type_ == types::PLUGIN_READY && c.status == "False" && c.reason == problem.reason.as_str();
+    let before = live.iter().find(same).filter(|_| problem.reason.step() >= Step::Reachable);
+    Err(before.map_or_else(|| problem.clone(), |before| Problem { message: before.message.clone(), ..problem.clone() }))
 }
 
 fn is_ours(condition: &Condition) -> bool {

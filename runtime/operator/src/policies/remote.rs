@@ -31,11 +31,8 @@ pub(super) struct Source {
 /// # Errors
 /// What the plugin says about its settings, or why it says nothing.
 pub(super) fn load<S: RemoteSlot>(source: Source, settings: Value, limits: Limits, check: bool) -> Result<Loaded<S>, LoadError> {
-    let identity = Identity {
-        source: format!("remote:{}", source.plugin),
-        digest: source.digest,
-        settings_digest: hash::digest_json(&settings),
-    };
+    let identity =
+        Identity { source: format!("remote:{}", source.plugin), digest: source.digest, settings_digest: hash::digest_json(&settings) };
     let pinned = Pinned::<S> { registry: source.registry, plugin: source.plugin, settings, limits, identity, loaded: Mutex::default() };
     let findings = match check {
         true => tokio::runtime::Handle::current().block_on(pinned.policy())?.settings_findings().to_vec(),

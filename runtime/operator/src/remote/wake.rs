@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use weir_core::{
     policy::selection::{Entry, ObjectKind},
-    remote::Standing,
+    remote::{Facts, Reason, Standing, Tenants},
 };
 
 use crate::{
@@ -19,7 +19,7 @@ const SPREAD: Duration = Duration::from_secs(10);
 /// Looks at what depends on plugins that are other than they were.
 pub(super) fn changed(context: &Context, before: &BTreeMap<String, Standing>, after: &BTreeMap<String, Standing>) {
     let names = before.keys().chain(after.keys());
-    let mut changed: Vec<&String> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
+    let mut changed: Vec<&String> = names.filter(|name| essence(before.get(*name)) != essence(after.get(*name))).collect();
     changed.sort();
     changed.dedup();
     for name in changed {
@@ -27,6 +27,11 @@ pub(super) fn changed(context: &Context, before: &BTreeMap<String, Standing>, af
         let back = digest(after).is_some() && digest(after) != digest(before);
         policies(context, name, back);
     }
+}
+
+/// What of it matters to others: in which words a connection fails does not.
+fn essence(standing: Option<&Standing>) -> Option<(&Tenants, Result<&Facts, Reason>)> {
+    standing.map(|standing| (&standing.tenants, standing.ready.as_ref().map_err(|problem| problem.reason)))
 }
 
 fn policies(context: &Context, plugin: &str, back: bool) {

@@ -24,7 +24,7 @@ const BACK: Duration = Duration::from_secs(60);
 const PLUGIN: &str = "env.example.com";
 
 /// The Service of a plugin.
-fn service(name: &str, plugin: &str, port: u16) -> Value {
+fn service(name: &str, plugin: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
@@ -37,7 +37,7 @@ fn service(name: &str, plugin: &str, port: u16) -> Value {
             },
         },
         // Without a selector: the slice below is ours.
-        "spec": {"ports": [{"name": "grpc", "port": 9090, "targetPort": port}]},
+        "spec": {"ports": [{"name": "grpc", "port": 9090}]},
     })
 }
 
@@ -47,16 +47,16 @@ fn slice(name: &str, server: &Server, ready: bool) -> Value {
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {"name": format!("{name}-1"), "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
-        "ports": [{"name": "grpc", "port": server.port}],
-        "endpoints": [{"addresses": [server.address.to_string()], "conditions": {"ready": ready}}],
+        "ports": [{"name": "grpc", "port": server.address.port()}],
+        "endpoints": [{"addresses": [server.address.ip().to_string()], "conditions": {"ready": ready}}],
     })
 }
 
 /// Everything that a plugin has in a cluster.
 async fn install(ns: &Ns, name: &str, plugin: &str, server: &Server) {
-    ns.apply(&server.client.secret(&format!("{name}-client"))).await;
-    ns.apply(&server.server.secret(&format!("{name}-server"))).await;
-    ns.apply(&service(name, plugin, server.port)).await;
+    ns.apply(&server.client_secret(&format!("{name}-client"))).await;
+    ns.apply(&server.server_secret(&format!("{name}-server"))).await;
+    ns.apply(&service(name, plugin)).await;
     ns.apply(&slice(name, server, true)).await;
 }
 
@@ -101,7 +101,6 @@ async fn found(lab: Lab) {
     system.edit(SERVICE, "one", json!({"metadata": {"labels": {"weir.dev/plugin-name": "other.example.com"}}})).await;
     says(&system, "two", ["Ready", "True", "Ready"], &["version 2"], CONVERGED).await;
     says(&system, "one", ["Ready", "False", "NameMismatch"], &[PLUGIN, "other.example.com"], CONVERGED).await;
-    one.set(|says| says.name = "other.example.com".into());
     // Without the label it is no plugin, and only our conditions go.
     system.edit(SERVICE, "one", json!({"metadata": {"labels": {"weir.dev/plugin-name": null}}})).await;
     system
@@ -129,13 +128,13 @@ async fn secrets(lab: Lab) {
     let operator = lab.operator("weir", &[]);
     operator.wait_leading().await;
     says(&system, "one", ["Configured", "False", "SecretMissing"], &["one-server", "weir.dev/plugin-server-secret"], CONVERGED).await;
-    system.apply(&server.server.secret("one-server")).await;
+    system.apply(&server.server_secret("one-server")).await;
     ready(&system, "one", CONVERGED).await;
     // What was good stays: the Secret goes, the port is a word, and the plugin is asked all the same.
     system.delete(SECRET, "one-client").await;
     says(&system, "one", ["Configured", "False", "SecretMissing"], &["one-client", "stays in use until"], SHOWN).await;
     ready(&system, "one", SHOWN).await;
-    system.apply(&server.client.secret("one-client")).await;
+    system.apply(&server.client_secret("one-client")).await;
     says(&system, "one", ["Configured", "True", "Configured"], &[], SHOWN).await;
     system.edit(SERVICE, "one", json!({"metadata": {"annotations": {"weir.dev/plugin-port": "grpc"}}})).await;
     says(&system, "one", ["Configured", "False", "InvalidPort"], &["\"grpc\"", "stays in use until"], SHOWN).await;
@@ -146,9 +145,9 @@ async fn secrets(lab: Lab) {
     let other = Server::start("one", PLUGIN, "1").await;
     system.apply(&slice("one", &other, true)).await;
     says(&system, "one", ["Ready", "False", "ServerNotTrusted"], &[], CONVERGED).await;
-    system.apply(&other.server.secret("one-server")).await;
+    system.apply(&other.server_secret("one-server")).await;
     says(&system, "one", ["Ready", "False", "ClientCertRejected"], &[], BACK).await;
-    system.apply(&other.client.secret("one-client")).await;
+    system.apply(&other.client_secret("one-client")).await;
     ready(&system, "one", BACK).await;
     let log = operator.log();
     assert!(!log.contains("PRIVATE KEY"), "no key is logged");
@@ -166,9 +165,9 @@ async fn pods(lab: Lab) {
     says(&system, "one", ["Reachable", "False", "NoEndpoints"], &["no pod of Service"], CONVERGED).await;
     system.apply(&slice("one", &server, true)).await;
     ready(&system, "one", CONVERGED).await;
-    server.set(|says| says.ready = false);
+    server.set(|behavior| behavior.ready = false);
     says(&system, "one", ["Ready", "False", "NotReady"], &[], BACK).await;
-    server.set(|says| says.ready = true);
+    server.set(|behavior| behavior.ready = true);
     ready(&system, "one", BACK).await;
     server.stop();
     system
@@ -193,7 +192,7 @@ async fn version(ns: &Ns, wanted: &str, limit: Duration) {
     ns.eventually(limit, &format!("version {wanted} answered"), async || {
         let deployment = ns.get(DEPLOYMENT, "dataplane-gw").await?;
         let env = env(&deployment);
-        holds(env.get("REMOTE_VERSION").map(String::as_str) == Some(wanted), || format!("{env:?}"))
+        holds(env.get("KONG_PLUGIN_VERSION").map(String::as_str) == Some(wanted), || format!("{env:?}"))
     })
     .await;
 }
@@ -222,11 +221,11 @@ async fn policy(lab: Lab) {
     ns.edit(api::DATA_PLANE, "gw", json!({"metadata": {"annotations": {"weir.dev/check-at": "1"}}})).await;
     ns.always(Duration::from_secs(3), "the last answer stays", async || {
         let env = env(&ns.get(DEPLOYMENT, "dataplane-gw").await?);
-        holds(env.get("REMOTE_VERSION").map(String::as_str) == Some("1"), || format!("{env:?}"))
+        holds(env.get("KONG_PLUGIN_VERSION").map(String::as_str) == Some("1"), || format!("{env:?}"))
     })
     .await;
     // Back as another version: it takes over by itself, and the gateway hears of it.
-    server.set(|says| says.version = "2".into());
+    server.set(|behavior| behavior.version = "2".into());
     server.resume().await;
     system.apply(&slice("one", &server, true)).await;
     system.says(POLICY, "env", ["Active", "True", "Active"], &["(2)"], BACK).await;
