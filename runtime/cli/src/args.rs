@@ -30,6 +30,9 @@ pub enum Command {
     /// Publish, fetch, look at and check policies, without a cluster.
     #[command(after_help = crate::policy::HELP)]
     Policy(Box<crate::policy::Args>),
+    /// Look at remote plugins, without a cluster.
+    #[command(after_help = crate::remote::HELP)]
+    Remote(Box<crate::remote::Args>),
     /// Print the CustomResourceDefinitions, or apply them to a cluster.
     Crds(Crds),
     /// Before an uninstall: stop the operator and take its finalizers off, which nobody would do afterwards.

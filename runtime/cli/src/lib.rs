@@ -12,6 +12,7 @@ pub mod plan;
 pub mod policy;
 pub mod probe;
 pub mod registry;
+pub mod remote;
 
 use std::{io::Write, process::ExitCode};
 
@@ -29,6 +30,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Plan(args) => plan::run(&args),
         Command::Operator(args) => operator::run(&args),
         Command::Policy(args) => policy::run(&args),
+        Command::Remote(args) => remote::run(&args),
         Command::Crds(args) => match args.action {
             Some(args::CrdsAction::Apply(args)) => crds::run(&args),
             None => print_crds(args.output),

@@ -15,7 +15,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// A file of at most so many bytes.
-pub(super) fn whole(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+pub(crate) fn whole(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let bytes = begin(path, most + 1)?;
     if bytes.len() as u64 > most {
         return Err(Failure::usage(format!("{}: has more than {most} bytes", path.display())));

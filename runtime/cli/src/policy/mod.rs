@@ -5,11 +5,11 @@ mod carried;
 mod check;
 mod copy;
 mod digest;
-mod files;
+pub(crate) mod files;
 mod inspect;
 mod pull;
 mod push;
-mod report;
+pub(crate) mod report;
 mod source;
 mod verify;
 

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 
 /// Output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// For people.
     Text,
     /// One JSON document.
@@ -18,7 +18,7 @@ pub(super) enum Form {
 
 /// The flag of commands that print something.
 #[derive(Debug, clap::Args)]
-pub(super) struct Output {
+pub(crate) struct Output {
     /// Output format.
     #[arg(short = 'o', long = "output", value_enum, default_value_t = Form::Text)]
     form: Form,
@@ -26,7 +26,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Prints a document, or `text` for people.
-    pub(super) fn print(&self, document: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<Exit> {
+    pub(crate) fn print(&self, document: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<Exit> {
         let text = match self.form {
             Form::Text => text(),
             Form::Json => serde_json::to_string_pretty(document)?,
@@ -38,24 +38,24 @@ impl Output {
 
 /// Lines of a name and a value.
 #[derive(Default)]
-pub(super) struct Lines(String);
+pub(crate) struct Lines(String);
 
 impl Lines {
     /// Adds a line; values come from strangers.
-    pub(super) fn add(&mut self, name: &str, value: &str) {
+    pub(crate) fn add(&mut self, name: &str, value: &str) {
         let value: String = value.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect();
         self.0.push_str(format!("{name:<12}{value}").trim_end());
         self.0.push('\n');
     }
 
     /// Adds a line per value.
-    pub(super) fn all<'a>(&mut self, name: &str, values: impl IntoIterator<Item = &'a String>) {
+    pub(crate) fn all<'a>(&mut self, name: &str, values: impl IntoIterator<Item = &'a String>) {
         for value in values {
             self.add(name, value);
         }
     }
 
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         self.0
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn connect(name: &str, endpoint: &Endpoint, setup: &Setup, tuni
     let identities = setup.tls.identities(Instant::now());
     let mut first = None;
     for rank in 0..identities.max(1) {
-        match once(name, endpoint, setup, tuning, rank, &mut Trace::default()).await {
+        match once(Some(name), endpoint, setup, tuning, rank, &mut Trace::default()).await {
             Ok(transport) => return Ok(transport),
             Err(failure) => {
                 // A plugin may reset instead of saying so.
@@ -61,9 +61,9 @@ pub(super) async fn connect(name: &str, endpoint: &Endpoint, setup: &Setup, tuni
     Err(first.unwrap_or_else(|| Failure::new(Reason::TlsFailed, "no client certificate")))
 }
 
-/// One try with the identity of this rank.
+/// One try with the identity of this rank. Without a name any plugin will do.
 pub(super) async fn once(
-    name: &str,
+    name: Option<&str>,
     endpoint: &Endpoint,
     setup: &Setup,
     tuning: &Tuning,

@@ -11,6 +11,7 @@ mod breaker;
 mod calls;
 mod connect;
 mod error;
+mod examine;
 mod lease;
 mod metadata;
 mod observe;
@@ -30,6 +31,7 @@ mod wire;
 pub use self::{
     calls::{Behavior, Caps, Stage, ValidationError, Verb},
     error::{AcquireError, CallError, Class},
+    examine::{Examination, examine},
     lease::Lease,
     metadata::{Capabilities, Lifecycle, Metadata, OperatorCall, Service},
     observe::{Event, Observer},

@@ -14,13 +14,13 @@ use crate::remote::{
     wire::{Wire, origin},
 };
 
-/// Reads both, and refuses a plugin that is not `name`.
-pub(super) async fn introduce(name: &str, wire: &Wire, deadlines: &Deadlines) -> Result<(Metadata, Capabilities), Failure> {
+/// Reads both, and refuses a plugin that is not `name`, if one is given.
+pub(super) async fn introduce(name: Option<&str>, wire: &Wire, deadlines: &Deadlines) -> Result<(Metadata, Capabilities), Failure> {
     let mut client = identity(wire);
     let call = Call { method: "Identity/GetPluginMetadata", within: deadlines.metadata };
     let metadata = call.ask(id::GetPluginMetadataRequest {}, |request| async move { client.get_plugin_metadata(request).await });
     let metadata = Metadata::read(metadata.await.map_err(failed)?).map_err(unusable)?;
-    if metadata.name != name {
+    if name.is_some_and(|name| metadata.name != name) {
         let message = format!("it says that it is {:?}: the label of its Service must say the same", metadata.name);
         return Err(Failure::new(Reason::NameMismatch, message));
     }
