@@ -119,9 +119,6 @@ impl Shared {
         let (changed_sender, changed) = unbounded_channel();
         let beside = Beside::new(ended_sender.clone(), metrics.shadows.clone());
         let workshop = Arc::new(Workshop { sources, metrics, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world, remote });
-        let workshop =
-            Arc::new(Workshop { sources, signatures, revisions: Arc::clone(&revisions), book: Arc::clone(&book), world, remote });
-        let told = ended_sender.clone();
         let works = Arc::new(Works::new(Arc::clone(&workshop), ended_sender));
         let setup = Setup { workshop, works: Arc::clone(&works), clock, health, operator_namespace, tenants, beside };
         Self {
