@@ -122,7 +122,7 @@ fn touched(operation: &PatchOperation) -> Vec<String> {
 fn patched(before: &Value, operations: &[PatchOperation]) -> Result<Value, Refused> {
     let mut after = before.clone();
     for operation in operations {
-        let path = || limits::cut(&operation.path().to_string());
+        let path = || limits::cut(operation.path().as_str());
         json_patch::patch(&mut after, std::slice::from_ref(operation))
             .map_err(|error| Refused::Unfit { path: path(), why: limits::cut(&error.kind.to_string()) })?;
         let grows = match operation {
