@@ -81,7 +81,7 @@ fn the_digest_is_of_keys_and_identities_and_not_of_file_names() {
 fn every_mistake_names_its_field_and_the_cure() {
     for (body, field, cure) in [
         ("entries: []", "entries", "add an entry"),
-        ("{}", "the file", "entries"),
+        ("", "the file", "entries"),
         ("entries: [{prefix: ghcr.io}]", "entries[0]", "unsigned: true"),
         ("entries: [{prefix: ghcr.io, unsigned: true, anyOf: [{publicKey: {file: cosign.pub}}]}]", "entries[0].unsigned", "leave one"),
         ("entries: [{prefix: acme, unsigned: true}]", "entries[0].prefix", "acme"),
