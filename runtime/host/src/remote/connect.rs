@@ -11,6 +11,7 @@ use std::{
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::CertificateDer;
+use tokio::sync::Notify;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use self::{introduce::introduce, tap::Tap};
@@ -41,12 +42,18 @@ pub(super) struct Trace {
     pub(super) chain: Vec<CertificateDer<'static>>,
 }
 
-/// Connects, with the former certificate of ours if the plugin does not take the new one.
-pub(super) async fn connect(name: &str, endpoint: &Endpoint, setup: &Setup, tuning: &Tuning) -> Result<Transport, Failure> {
+/// Connects, and wakes `wake` when the connection ends; with the former certificate of ours if the plugin does not take the new one.
+pub(super) async fn connect(
+    name: &str,
+    endpoint: &Endpoint,
+    setup: &Setup,
+    tuning: &Tuning,
+    wake: &Arc<Notify>,
+) -> Result<Transport, Failure> {
     let identities = setup.tls.identities(Instant::now());
     let mut first = None;
     for rank in 0..identities.max(1) {
-        match once(Some(name), endpoint, setup, tuning, rank, &mut Trace::default()).await {
+        match once(Some(name), endpoint, setup, tuning, rank, &mut Trace::default(), wake).await {
             Ok(transport) => return Ok(transport),
             Err(failure) => {
                 // A plugin may reset instead of saying so.
@@ -69,6 +76,7 @@ pub(super) async fn once(
     tuning: &Tuning,
     rank: usize,
     trace: &mut Trace,
+    wake: &Arc<Notify>,
 ) -> Result<Transport, Failure> {
     let since = Instant::now();
     let tcp = socket::connect(endpoint, tuning.connect).await?;
@@ -84,7 +92,7 @@ pub(super) async fn once(
         return Err(Failure::new(Reason::TlsFailed, "the plugin does not speak HTTP/2 (ALPN `h2`)"));
     }
     let former = rank > 0 || setup.tls.is_former(&trace.chain);
-    let (wire, broken, connection) = http2(tls, tuning).await?;
+    let (wire, broken, connection) = http2(tls, tuning, Arc::clone(wake)).await?;
     // Whatever fails below closes the connection with the last sender.
     let since = Instant::now();
     let peer = introduce(name, &wire, &setup.deadlines).await.map_err(|failure| cause(&broken, failure))?;
@@ -123,7 +131,7 @@ fn cause(broken: &OnceLock<Failure>, failure: Failure) -> Failure {
 
 type Opened = (Wire, Arc<OnceLock<Failure>>, tokio::task::AbortHandle);
 
-async fn http2(tls: TlsStream<tokio::net::TcpStream>, tuning: &Tuning) -> Result<Opened, Failure> {
+async fn http2(tls: TlsStream<tokio::net::TcpStream>, tuning: &Tuning, wake: Arc<Notify>) -> Result<Opened, Failure> {
     let broken = Arc::new(OnceLock::new());
     let io = TokioIo::new(Tap::new(tls, Arc::clone(&broken)));
     // No HTTP/2 pings: the Go servers' default answer to them is GOAWAY. TCP keepalive and the probe do that work.
@@ -138,7 +146,10 @@ async fn http2(tls: TlsStream<tokio::net::TcpStream>, tuning: &Tuning) -> Result
     let (sender, connection) =
         handshake.map_err(|error| cause(&broken, Failure::new(Reason::Unreachable, format!("no HTTP/2: {error}"))))?;
     // Its error reaches every call on it; the tap keeps the cause.
-    let task = tokio::spawn(async move { drop(connection.await) });
+    let task = tokio::spawn(async move {
+        drop(connection.await);
+        wake.notify_one();
+    });
     Ok((Wire::new(sender), broken, task.abort_handle()))
 }
 

@@ -56,7 +56,7 @@ pub async fn examine(spec: Spec, probes: usize) -> Examination {
     let setup = Setup::new(spec, None, &tuning);
     let mut trace = Trace::default();
     let name = (!name.is_empty()).then_some(name.as_str());
-    let outcome = connect::once(name, &endpoint, &setup, &tuning, 0, &mut trace).await;
+    let outcome = connect::once(name, &endpoint, &setup, &tuning, 0, &mut trace, &Arc::default()).await;
     let mut found = Examination {
         tcp: trace.tcp,
         tls: trace.tls,

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Request, Response, Status};
 
-use super::{CallError, Capabilities, Deadlines, Event, Limits, Metadata, Plugin, calls::Call, transport::Borrowed, wire::Wire};
+use super::{CallError, Capabilities, Class, Deadlines, Event, Limits, Metadata, Plugin, calls::Call, transport::Borrowed, wire::Wire};
 
 /// A tested connection on loan, and one of the plugin's calls in flight. Give it back by dropping it; several calls may be made with it, one
 /// after the other or at once.
@@ -52,8 +52,15 @@ impl Lease {
         send: impl FnOnce(Request<Q>) -> F,
     ) -> Result<A, CallError>
     where
+        Q: prost::Message,
         F: Future<Output = Result<Response<A>, Status>>,
     {
+        // Before anything is sent: a message that is cut off midway costs the connection.
+        let (size, most) = (message.encoded_len(), self.limits().message);
+        if size > most {
+            let message = format!("the question has {size} bytes, at most {most} are allowed");
+            return Err(CallError { method, class: Class::TooLarge, message });
+        }
         let since = Instant::now();
         let outcome = Call { method, within }.ask(message, send).await;
         let failed = outcome.as_ref().err().map(|error| error.class);

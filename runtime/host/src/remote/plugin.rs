@@ -42,7 +42,7 @@ pub struct Plugin {
     /// Waits between tries are over.
     hurry: AtomicBool,
     /// Wakes the keeper.
-    wake: Notify,
+    wake: Arc<Notify>,
     /// Counts what callers without a connection wait for.
     moved: watch::Sender<u64>,
 }
@@ -65,7 +65,7 @@ impl Plugin {
             status: ArcSwap::from_pointee(status),
             closed: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
-            wake: Notify::new(),
+            wake: Arc::default(),
             moved: watch::Sender::new(0),
             shared,
         });

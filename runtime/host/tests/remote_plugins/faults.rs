@@ -15,7 +15,9 @@ async fn call(lab: &Lab, within: Duration) -> Result<(), (Class, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fault_has_its_class() {
-    let lab = Lab::good().await;
+    // Long, or a call that is not there would rightly have the connection replaced.
+    let lab = Lab::with(Behavior::good(NAME), Tuning { health: LONG, ..tuning() }, |_| {}).await;
+    until(&lab.plugin, |status| status.state == State::Ready).await;
     for (fault, class, says) in [
         (Fault::Panic, Class::Failed, "Unknown: panic triggered: runtime error: invalid memory address"),
         (Fault::NotYet, Class::Later, "FailedPrecondition: the backend is not there yet"),
@@ -76,7 +78,7 @@ async fn a_plugin_that_hangs_in_everything_fails_its_test_and_is_given_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_breaker_opens_after_failures_in_a_row_and_a_test_closes_it() {
-    let slow = Tuning { breaker: 3, backoff: Duration::from_millis(400), backoff_most: Duration::from_millis(400), ..tuning() };
+    let slow = Tuning { breaker: 3, backoff: Duration::from_secs(2), backoff_most: Duration::from_secs(2), ..tuning() };
     let lab = Lab::with(Behavior::good(NAME), slow, |_| {}).await;
     until(&lab.plugin, |status| status.state == State::Ready).await;
     lab.server.handle().set(|b| b.fault = Fault::Hang);
@@ -85,6 +87,9 @@ async fn the_breaker_opens_after_failures_in_a_row_and_a_test_closes_it() {
     }
     assert_eq!(lab.plugin.acquire(LONG).await.unwrap_err().reason(), "CircuitOpen");
     lab.server.handle().set(|b| b.fault = Fault::None);
+    while lab.seen.count(|event| *event == Event::Breaker { open: false }) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     until(&lab.plugin, |status| status.state == State::Ready).await;
     call(&lab, LONG).await.unwrap();
     let breaker: Vec<_> = lab.seen.all().into_iter().filter(|event| matches!(event, Event::Breaker { .. })).collect();

@@ -38,14 +38,32 @@ impl<S: AsyncRead + Unpin> AsyncRead for Tap<S> {
     }
 }
 
-/// Errors of writing are not kept: after an alert the write side may fail first, and only the read side knows the alert.
-impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
+impl<S: AsyncRead + Unpin> Tap<S> {
+    /// After an alert the write side may fail first, and only the read side knows the alert. What is read here is lost, and so is the connection.
+    fn last_words(&mut self, context: &mut Context<'_>) {
+        let mut bytes = [0; 1_024];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        if let Poll::Ready(Err(error)) = Pin::new(&mut self.inner).poll_read(context, &mut buffer) {
+            self.keep(&error);
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Tap<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
+        let outcome = Pin::new(&mut self.inner).poll_write(context, bytes);
+        if matches!(outcome, Poll::Ready(Err(_))) {
+            self.last_words(context);
+        }
+        outcome
     }
 
     fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, bytes)
+        let outcome = Pin::new(&mut self.inner).poll_write_vectored(context, bytes);
+        if matches!(outcome, Poll::Ready(Err(_))) {
+            self.last_words(context);
+        }
+        outcome
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -53,7 +71,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Tap<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
+        let outcome = Pin::new(&mut self.inner).poll_flush(context);
+        if matches!(outcome, Poll::Ready(Err(_))) {
+            self.last_words(context);
+        }
+        outcome
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -32,6 +32,7 @@ pub(super) struct Keeper {
     tries: Tries,
     work: FuturesUnordered<BoxFuture<'static, Done>>,
     generation: u64,
+    endpoints: Vec<Endpoint>,
     half_open: bool,
     /// The last failure since there was a connection.
     last: Option<Failure>,
@@ -39,8 +40,10 @@ pub(super) struct Keeper {
 
 /// Runs until the plugin is closed.
 pub(super) async fn keep(plugin: Arc<Plugin>) {
-    let generation = plugin.setup.load().generation;
-    let mut keeper = Keeper { plugin, tries: Tries::default(), work: FuturesUnordered::new(), generation, half_open: false, last: None };
+    let setup = plugin.setup.load_full();
+    let (generation, endpoints) = (setup.generation, setup.endpoints.clone());
+    let (tries, work) = (Tries::default(), FuturesUnordered::new());
+    let mut keeper = Keeper { plugin, tries, work, generation, endpoints, half_open: false, last: None };
     while !keeper.plugin.closed.load(Ordering::Acquire) {
         let next = keeper.round();
         let plugin = Arc::clone(&keeper.plugin);
@@ -66,6 +69,10 @@ impl Keeper {
             self.tries = Tries::default();
             self.last = None;
         }
+        if self.endpoints != setup.endpoints {
+            self.endpoints.clone_from(&setup.endpoints);
+            self.last = None;
+        }
         if self.plugin.hurry.swap(false, Ordering::AcqRel) {
             self.tries.hurry();
             self.last = None;
@@ -85,7 +92,7 @@ impl Keeper {
             if self.is_wanted(setup, endpoint, now) && self.tries.begin(endpoint, now) {
                 let (plugin, setup, endpoint) = (Arc::clone(&self.plugin), Arc::clone(setup), endpoint.clone());
                 self.work.push(Box::pin(async move {
-                    let outcome = connect::connect(&plugin.name, &endpoint, &setup, &plugin.shared.tuning).await;
+                    let outcome = connect::connect(&plugin.name, &endpoint, &setup, &plugin.shared.tuning, &plugin.wake).await;
                     Done::Connected(endpoint, setup.generation, outcome.map(Box::new))
                 }));
             }
@@ -118,8 +125,11 @@ impl Keeper {
 
     fn connected(&mut self, endpoint: &Endpoint, generation: u64, outcome: Result<Box<Transport>, Failure>) {
         let setup = self.plugin.setup.load_full();
-        if generation != setup.generation || !setup.endpoints.contains(endpoint) {
-            // Made for what is not wanted any more; the next round begins anew.
+        // Made for what is not wanted any more. Of another generation the tries begin anew, so this one is none of theirs.
+        if generation != setup.generation {
+            return;
+        }
+        if !setup.endpoints.contains(endpoint) {
             self.tries.ended(endpoint);
             return;
         }
@@ -156,7 +166,7 @@ impl Keeper {
     fn look(&mut self, now: Instant) {
         let tuning = self.plugin.shared.tuning;
         let due = |transport: &&Arc<Transport>| {
-            let every = if transport.is_usable() { tuning.health } else { tuning.not_ready };
+            let every = if transport.is_usable() { tuning.health } else { tuning.not_ready.max(tuning.fresh) };
             !transport.is_fresh(every) && !transport.is_retiring(now) && transport.testing.try_lock().is_ok()
         };
         let due: Vec<_> = self.plugin.lock().iter().filter(due).cloned().collect();

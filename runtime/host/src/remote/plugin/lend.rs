@@ -69,8 +69,7 @@ impl Plugin {
             return Err(AcquireError::Closed { name: self.name.clone() });
         }
         if self.breaker().until().is_some() {
-            let status = self.status.load();
-            return Err(self.not_ready(Reason::CircuitOpen, status.message.clone()));
+            return Err(self.not_ready(Reason::CircuitOpen, "calls in a row failed; the next try comes by itself".into()));
         }
         if let Some(failure) = self.failing.load_full() {
             return Err(self.not_ready(failure.reason, failure.message.clone()));
