@@ -3,14 +3,18 @@
 use std::{
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
+    time::{Duration, Instant},
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    task::AbortHandle,
+    runtime::Runtime,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tonic::transport::server::Connected;
@@ -49,7 +53,9 @@ pub struct Server {
     address: SocketAddr,
     handle: Handle,
     files: Current,
-    tasks: Arc<Mutex<Vec<AbortHandle>>>,
+    connections: Arc<AtomicUsize>,
+    /// Its own, so that all of it ends at once; tonic serves each connection in a task of its own.
+    runtime: Option<Runtime>,
 }
 
 impl Server {
@@ -73,40 +79,53 @@ impl Server {
     /// Connections so far.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).len().saturating_sub(1)
+        self.connections.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(AbortHandle::abort);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
-/// Starts a plugin on the current runtime.
+/// Starts a plugin on a runtime of its own. An address that a killed one leaves behind is waited for.
 ///
 /// # Errors
 /// When it cannot listen.
 pub async fn start(config: Config) -> anyhow::Result<Server> {
     let Config { listen, files, behavior } = config;
-    let listener = TcpListener::bind(listen).await?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let listener = runtime.spawn(bind(listen)).await??;
     let address = listener.local_addr()?;
-    let (handle, files) = (Handle::new(behavior), Current::new(files));
-    let tasks = Arc::new(Mutex::new(Vec::new()));
-    let accept = tokio::spawn(accept(listener, handle.clone(), files.clone(), Arc::clone(&tasks)));
-    tasks.lock().unwrap_or_else(PoisonError::into_inner).push(accept.abort_handle());
-    Ok(Server { address, handle, files, tasks })
+    let (handle, files, connections) = (Handle::new(behavior), Current::new(files), Arc::default());
+    runtime.spawn(accept(listener, handle.clone(), files.clone(), Arc::clone(&connections)));
+    Ok(Server { address, handle, files, connections, runtime: Some(runtime) })
 }
 
-async fn accept(listener: TcpListener, handle: Handle, files: Current, tasks: Arc<Mutex<Vec<AbortHandle>>>) {
+async fn bind(listen: SocketAddr) -> std::io::Result<TcpListener> {
+    let began = Instant::now();
+    loop {
+        match TcpListener::bind(listen).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && began.elapsed() < Duration::from_secs(5) => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, handle: Handle, files: Current, connections: Arc<AtomicUsize>) {
     while let Ok((stream, _)) = listener.accept().await {
+        connections.fetch_add(1, Ordering::SeqCst);
         let (handle, files) = (handle.clone(), files.clone());
-        let task = tokio::spawn(async move {
+        tokio::spawn(async move {
             if let Err(error) = serve(stream, handle, files).await {
                 eprintln!("plugin: {error:#}");
             }
         });
-        tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task.abort_handle());
     }
 }
 
