@@ -170,6 +170,7 @@ pub fn chart() -> Value {
     json!({
         "operator": rules(&operator),
         "ownNamespace": rules(&OWN_NAMESPACE),
+        "pluginNamespace": rules(&PLUGIN_NAMESPACE),
         "crds": rules(&CRDS),
         "cleanup": rules(&CLEANUP),
         "cleanupOwnNamespace": rules(&CLEANUP_OWN),

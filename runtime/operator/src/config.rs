@@ -116,6 +116,8 @@ pub(crate) mod tests {
             cross_namespace_plugins: false,
             insecure_registries: Vec::new(),
             registry_cas: Vec::new(),
+            plugin_namespaces: Vec::new(),
+            cnpg_plugins: false,
             allowed_registries: Vec::new(),
             cluster_ranges: Vec::new(),
             registries_file: None,

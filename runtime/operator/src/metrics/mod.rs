@@ -5,8 +5,8 @@ mod labels;
 mod policies;
 mod pulls;
 mod registries;
-mod shadows;
 mod remote;
+mod shadows;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +23,8 @@ pub use labels::{ErrorReason, Kind, ObjectKind, Outcome, Verb};
 pub use policies::{InForce, Policies, Swap};
 pub use pulls::{PullOutcome, Pulls};
 pub use registries::{Settings, SettingsFile, Signed, VerifyOutcome};
-pub use shadows::{ShadowOutcome, Shadows};
 pub use remote::Remote;
+pub use shadows::{ShadowOutcome, Shadows};
 
 /// What `encode` returns, for the answer's Content-Type.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
