@@ -1,6 +1,7 @@
 //! Where a plugin is dialled: at its ready pods, so that one that is not ready is not asked and a pod that went is noticed.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use core::net::IpAddr;
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 
