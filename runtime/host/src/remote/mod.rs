@@ -1,5 +1,5 @@
 //! Remote plugins: gRPC servers that answer slots and hooks, reached over mutual TLS through a pool that tests a connection before it
-//! hands it out (`docs/remote-plugins.md`, `docs/adr/0011-remote-plugins.md`).
+//! hands it out (`docs/remote-plugins.md`, `docs/adr/0013-remote-plugins.md`).
 //!
 //! [`Registry`] is the whole: [`Registry::replace`] gives it what was discovered, as [`Spec`]s; [`Registry::get`] gives a [`Plugin`] by its
 //! name. A [`Plugin`] says how it is ([`Plugin::status`]) and lends connections ([`Plugin::acquire`]); a [`Lease`] makes calls.

@@ -93,7 +93,7 @@ async fn lies(lab: Lab) {
         ("half", "Unreachable", &["cannot be reached"]),
         ("short", "Unusable", &["its manifest declares", "push it again"]),
         ("endless", "Unusable", &["more than", "what its manifest declares"]),
-        ("huge", "Unusable", &["more than", "the limit"]),
+        ("huge", "Unusable", &["10240 MiB", "at most 32 MiB are allowed"]),
         ("metadata", "Unusable", &["169.254.169.254", "not dialled"]),
     ];
     for (repository, reason, words) in lies {

@@ -1,4 +1,4 @@
-//! What a gRPC status means (facts of gRPC and of the servers that plugins use; see `docs/adr/0011-remote-plugins.md`).
+//! What a gRPC status means (facts of gRPC and of the servers that plugins use; see `docs/adr/0013-remote-plugins.md`).
 
 use std::error::Error;
 
