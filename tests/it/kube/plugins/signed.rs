@@ -32,14 +32,14 @@ async fn signed(lab: Lab) {
     }
     let ours = shop.registry.cosign_key(&shop.scratch(), "ours").unwrap();
     let host = shop.registry.host();
-    let list = shop.list("verification.yaml", &[(&format!("{host}/p"), &ours.public)]);
+    let list = shop.list("verification.yaml", &[(&format!("{host}/signed-p"), &ours.public)]);
     let operator = shop.operator(&lab, &["--verification-file", list.to_str().unwrap()]);
     operator.wait_leading().await;
-    let by_digest = |digest: &str| format!("{host}/p@{digest}");
-    let first = shop.push(Way::Oci, "p", "v1", &plugin("p", "1.0.0"));
+    let by_digest = |digest: &str| format!("{host}/signed-p@{digest}");
+    let first = shop.push(Way::Oci, "signed-p", "v1", &plugin("p", "1.0.0"));
     let failed = ["Accepted", "False", "Failed"];
     let words = ["the operator's verification list", "is not signed", "sha256-", "referrers", &first];
-    ns.apply(&installation("p", &shop.image("p", "v1"))).await;
+    ns.apply(&installation("p", &shop.image("signed-p", "v1"))).await;
     ns.apply(&user("gw", &["p"])).await;
     ns.says(INSTALLATION, "p", failed, &words, PULLED).await;
     shop.registry.cosign_sign_simple(&by_digest(&first), &ours).unwrap();
@@ -49,8 +49,8 @@ async fn signed(lab: Lab) {
 
     // The next one is not: the pods keep the signed one.
     let template = deployment(ns, "gw").await["spec"]["template"].clone();
-    let second = shop.push(Way::Oci, "p", "v2", &plugin("p", "2.0.0"));
-    ns.edit(INSTALLATION, "p", of(&shop.image("p", "v2"))).await;
+    let second = shop.push(Way::Oci, "signed-p", "v2", &plugin("p", "2.0.0"));
+    ns.edit(INSTALLATION, "p", of(&shop.image("signed-p", "v2"))).await;
     ns.says(INSTALLATION, "p", failed, &["is not signed", &second, &first, "stays on every DataPlane"], PULLED).await;
     stays(ns, "gw", A_WHILE, &template).await;
     ns.ready("gw", CONVERGED).await;
