@@ -1,14 +1,17 @@
 //! One call: a fresh store with every limit set, and what its end means. The store is dropped whatever the outcome
 //! (GHSA-2hw9 hits embedders that go on with a store after an interrupt).
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap};
 use weir_core::policy::{PolicyError, Refusal, limits};
 
 use super::{
     limits::{Limiter, Limits},
-    log::{Author, Lines},
+    log::{Author, Keep, Line, Lines},
     slot::{Export, WasmSlot, wit},
     text,
 };
@@ -21,21 +24,42 @@ const MAX_HANDLES: usize = 1_024;
 pub struct State {
     limiter: Limiter,
     pub(super) lines: Lines,
-    entered: bool,
+    since: Instant,
+    entered: Option<Instant>,
+}
+
+/// What one call cost, and what it logged.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// From the fresh store to the end.
+    pub time: Duration,
+    /// The part of it that made the instance.
+    pub instantiate: Duration,
+    /// Most linear memory it had, bytes, over all its memories; memories never shrink.
+    pub memory: usize,
+    /// Its log lines, as many and as long as the operator would forward.
+    pub lines: Vec<Line>,
 }
 
 impl State {
     /// Marks the end of instantiation: the export is called from here on.
     pub(super) fn enter(&mut self) {
-        self.entered = true;
+        self.entered = Some(Instant::now());
+    }
+
+    fn usage(&mut self) -> Usage {
+        let made = self.entered.map(|entered| entered.saturating_duration_since(self.since));
+        let time = self.since.elapsed();
+        Usage { time, instantiate: made.unwrap_or(time), memory: self.limiter.memory(), lines: self.lines.take() }
     }
 }
 
 impl wit::Host for State {}
 
 /// A store that cannot do more than `limits` say.
-pub(super) fn store(engine: &Engine, limits: Limits, author: Arc<Author>) -> Store<State> {
-    let state = State { limiter: Limiter::new(limits.memory()), lines: Lines::new(author), entered: false };
+pub(super) fn store(engine: &Engine, limits: Limits, author: Arc<Author>, keep: Keep) -> Store<State> {
+    let (limiter, lines) = (Limiter::new(limits.memory()), Lines::new(author, keep));
+    let state = State { limiter, lines, since: Instant::now(), entered: None };
     let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.limiter);
     store.set_epoch_deadline(limits.ticks());
@@ -45,18 +69,21 @@ pub(super) fn store(engine: &Engine, limits: Limits, author: Arc<Author>) -> Sto
 }
 
 /// Ends a call that asked `evaluate`.
-pub(super) fn finish<S: WasmSlot>(store: Store<State>, limits: Limits, outcome: Export<S>) -> Result<S::Answer, PolicyError> {
-    match end(store, limits, outcome)? {
+pub(super) fn finish<S: WasmSlot>(store: Store<State>, limits: Limits, outcome: Export<S>) -> (Result<S::Answer, PolicyError>, Usage) {
+    let (outcome, usage) = end(store, limits, outcome);
+    let answer = outcome.and_then(|answer| match answer {
         Ok(answer) => answer.map_err(PolicyError::BadOutput),
         Err((code, message)) => Err(refusal(code, message)),
-    }
+    });
+    (answer, usage)
 }
 
 /// Ends a call: drops the store, sorts the error.
-pub(super) fn end<T>(store: Store<State>, limits: Limits, outcome: wasmtime::Result<T>) -> Result<T, PolicyError> {
+pub(super) fn end<T>(store: Store<State>, limits: Limits, outcome: wasmtime::Result<T>) -> (Result<T, PolicyError>, Usage) {
     let mut state = store.into_data();
     state.lines.close();
-    outcome.map_err(|error| judge(&error, &state, limits))
+    let usage = state.usage();
+    (outcome.map_err(|error| judge(&error, &state, limits)), usage)
 }
 
 /// A refusal counts only if it can be shown: its code becomes an event's reason and a metric label.
@@ -93,7 +120,7 @@ fn judge(error: &wasmtime::Error, state: &State, limits: Limits) -> PolicyError 
         None if error.is::<PoolConcurrencyLimitError>() => PolicyError::Unavailable("busy: no free instance".into()),
         // Without a trap, a call fails over values that cannot be read, and instantiation over what the component is: the types
         // of its exports, the number of its instances.
-        None if state.entered => PolicyError::BadOutput(text::chain(error)),
+        None if state.entered.is_some() => PolicyError::BadOutput(text::chain(error)),
         None => PolicyError::Incompatible(format!("it cannot be instantiated: {}", text::chain(error))),
     }
 }

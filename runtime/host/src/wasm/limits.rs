@@ -108,6 +108,11 @@ impl Limiter {
         Self { limit, memory: 0, elements: 0, last_memory: 0, last_elements: 0, refused: None }
     }
 
+    /// Bytes that were granted; memories never shrink.
+    pub(super) fn memory(&self) -> usize {
+        self.memory
+    }
+
     /// What was refused, if anything was: a guest that cannot grow traps a little later, in its own allocator.
     pub(super) fn refused(&self) -> Option<&str> {
         self.refused.as_deref()

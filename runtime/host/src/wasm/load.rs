@@ -23,7 +23,7 @@ use super::{
     compile::{self, Compiler},
     inspect,
     limits::Limits,
-    log::Author,
+    log::{Author, Keep},
     policy::{Parts, WasmPolicy},
     settings::{self, Settings},
     slot::{self, WasmSlot},
@@ -219,7 +219,7 @@ pub(super) fn run<T>(
     author: Arc<Author>,
     ask: impl FnOnce(&mut Store<State>) -> wasmtime::Result<T>,
 ) -> Result<T, PolicyError> {
-    let mut store = call::store(engine, limits, author);
+    let mut store = call::store(engine, limits, author, Keep::Nothing);
     let outcome = ask(&mut store);
-    call::end(store, limits, outcome)
+    call::end(store, limits, outcome).0
 }

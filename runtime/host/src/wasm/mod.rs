@@ -39,12 +39,14 @@ use std::{
 
 pub use self::{
     builtin::{Builtin, SOURCE as BUILTIN_SOURCE},
+    call::Usage,
     cache::Error as CacheError,
     check::{Check, Step, Verdict},
     child::{COMPILE_CHILD_ARG, compile_child_main},
     engine::{Allocation, SLOT_MEMORY},
     limits::{Error as LimitsError, Limits, MAX_TIMEOUT, MIN_MEMORY},
     load::LoadError,
+    log::{Line, LineLevel},
     policy::WasmPolicy,
     settings::MAX_SETTINGS,
     slot::WasmSlot,

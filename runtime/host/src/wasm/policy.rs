@@ -1,16 +1,16 @@
 //! A loaded component as a policy: asks on the pool's threads, checks on the caller's.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use wasmtime::Store;
 use weir_core::policy::{BoxFuture, Finding, Identity, Policy, PolicyError};
 
 use super::{
     Wasm,
-    call::{self, State},
+    call::{self, State, Usage},
     limits::Limits,
     load::{self, Linked},
-    log::Author,
+    log::{Author, Keep},
     pool::Lane,
     slot::WasmSlot,
 };
@@ -67,6 +67,31 @@ impl<S: WasmSlot> WasmPolicy<S> {
         &self.findings
     }
 
+    /// Asks as [`Policy::evaluate`] does, and says what it cost. A call that the watchdog had to give up has no figures but the time.
+    pub async fn measured(&self, input: &S::Input) -> (Result<S::Answer, PolicyError>, Usage) {
+        self.ask(input, Keep::Lines).await
+    }
+
+    async fn ask(&self, input: &S::Input, keep: Keep) -> (Result<S::Answer, PolicyError>, Usage) {
+        let since = Instant::now();
+        let question = S::question(input);
+        let (guest, engine, limits) = (Arc::clone(&self.guest), self.host.engine().clone(), self.limits);
+        let work = move || {
+            let mut store = call::store(&engine, limits, Arc::clone(&guest.author), keep);
+            let outcome = S::evaluate(&guest.pre, &mut store, &question, &guest.settings);
+            Ok(call::finish::<S>(store, limits, outcome))
+        };
+        let answer = self.host.pool().submit(self.lane, limits.timeout(), work);
+        let given_up = || Usage { time: since.elapsed(), ..Usage::default() };
+        match answer.await.unwrap_or_else(|_| Err(stopped())) {
+            Ok((answer, usage)) => {
+                let checked = answer.and_then(|answer| S::check(input, &answer).map(|()| answer).map_err(PolicyError::BadOutput));
+                (checked, usage)
+            }
+            Err(error) => (Err(error), given_up()),
+        }
+    }
+
     /// Asks something other than `evaluate` and waits for it.
     pub(super) fn blocking<T: Send + 'static>(
         &self,
@@ -89,19 +114,7 @@ impl<S: WasmSlot> Policy<S> for WasmPolicy<S> {
     }
 
     fn evaluate<'a>(&'a self, input: &'a S::Input) -> BoxFuture<'a, Result<S::Answer, PolicyError>> {
-        Box::pin(async move {
-            let question = S::question(input);
-            let (guest, engine, limits) = (Arc::clone(&self.guest), self.host.engine().clone(), self.limits);
-            let work = move || {
-                let mut store = call::store(&engine, limits, Arc::clone(&guest.author));
-                let outcome = S::evaluate(&guest.pre, &mut store, &question, &guest.settings);
-                call::finish::<S>(store, limits, outcome)
-            };
-            let answer = self.host.pool().submit(self.lane, limits.timeout(), work);
-            let answer = answer.await.unwrap_or_else(|_| Err(stopped()))?;
-            S::check(input, &answer).map_err(PolicyError::BadOutput)?;
-            Ok(answer)
-        })
+        Box::pin(async move { self.ask(input, Keep::Nothing).await.0 })
     }
 }
 
