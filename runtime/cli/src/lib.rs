@@ -4,7 +4,6 @@ pub mod args;
 pub mod cleanup;
 mod cluster;
 pub mod crds;
-pub mod exit;
 pub mod migrate;
 mod names;
 pub mod operator;
@@ -14,13 +13,15 @@ pub mod probe;
 pub mod registry;
 pub mod remote;
 
+pub use weir_harness::exit;
+
 use std::{io::Write, process::ExitCode};
 
 use clap::CommandFactory;
 
 use self::{
     args::{Cli, Command},
-    exit::Exit,
+    exit::{Exit, Failure},
 };
 
 /// Runs a parsed command line and says how it ended.
@@ -48,9 +49,14 @@ pub fn run(cli: Cli) -> ExitCode {
         Ok(exit) => exit.code(),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "weir: {error:#}");
-            exit::of_error(&error).code()
+            of_error(&error).code()
         }
     }
+}
+
+/// The exit code of an error: its own, else internal.
+fn of_error(error: &anyhow::Error) -> Exit {
+    error.downcast_ref::<Failure>().map_or(Exit::Internal, |failure| failure.exit)
 }
 
 fn print_crds(output: args::Output) -> anyhow::Result<Exit> {

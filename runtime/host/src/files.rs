@@ -167,8 +167,7 @@ impl Loader<'_> {
             Err(LoadError::Settings(findings)) => Err(Error::Settings { slot: S::NAME, findings }),
             Err(LoadError::Policy(error)) => {
                 self.unusable.push(Unusable { slot: S::NAME, path: path.to_owned(), error: error.clone() });
-                let identity = Identity { source, digest: hash::digest(&bytes), settings_digest: hash::digest_json(&settings) };
-                Ok(Arc::new(Broken { identity, error }))
+                Ok(Arc::new(Broken::new(source, &bytes, &settings, error)))
             }
         }
     }
@@ -200,10 +199,20 @@ fn lines(findings: &[Finding]) -> String {
     findings.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
-/// Stands for a component that could not be loaded.
-struct Broken {
+/// Stands for a component that could not be loaded: it always fails, in the same way.
+#[derive(Debug, Clone)]
+pub struct Broken {
     identity: Identity,
     error: PolicyError,
+}
+
+impl Broken {
+    /// A policy that fails with `error`. The component has the bytes `component`.
+    #[must_use]
+    pub fn new(source: String, component: &[u8], settings: &Value, error: PolicyError) -> Self {
+        let identity = Identity { source, digest: hash::digest(component), settings_digest: hash::digest_json(settings) };
+        Self { identity, error }
+    }
 }
 
 impl<S: Slot> Policy<S> for Broken {

@@ -51,6 +51,15 @@ pub fn load(sources: Vec<Source>, schemas: &Schemas, default_namespace: &str) ->
     loader.finish()
 }
 
+/// The objects of sources as they are written, in order: lists taken apart, namespaces filled in. Nothing is checked but what tells objects
+/// apart, and what does not is left out; [`load`] says what is wrong with it.
+#[must_use]
+pub fn values(sources: Vec<Source>, schemas: &Schemas, default_namespace: &str) -> Vec<Value> {
+    let mut loader = Loader { schemas, default_namespace, entries: Vec::new(), problems: Vec::new(), source: 0 };
+    sources.into_iter().for_each(|source| loader.read(source));
+    loader.entries.into_iter().map(|entry| entry.value).collect()
+}
+
 /// An object that can be told from others, and nothing is known to be wrong with it yet.
 struct Entry {
     source: usize,

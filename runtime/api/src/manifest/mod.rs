@@ -19,7 +19,7 @@ mod typed;
 pub mod yaml;
 
 pub use self::{
-    load::{Loaded, Source, load},
+    load::{Loaded, Source, load, values},
     objects::{Objects, Sourced},
     path::{FieldPath, Segment},
     problem::{Problem, ProblemKind, SourceRef},

@@ -77,7 +77,7 @@ async fn run_check(client: Client, args: &Check) -> anyhow::Result<Exit> {
 }
 
 /// The plan of all of it.
-fn planned(collected: &Collected, now: jiff::Timestamp) -> anyhow::Result<plan::report::Report> {
+fn planned(collected: &Collected, now: jiff::Timestamp) -> anyhow::Result<weir_harness::pass::Report> {
     let dir = tempfile::tempdir()?;
     let (wanted, observed) = (dir.path().join("wanted"), dir.path().join("observed"));
     write(&wanted, collected.of_users().map(as_manifest))?;

@@ -6,9 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use serde_json::Value;
 use weir_api::condition::reasons;
+use weir_harness::pass::Report;
 
 use super::collect::Collected;
-use crate::{crds::owner, exit::Exit, plan::report::Report};
+use crate::{crds::owner, exit::Exit};
 
 /// What is said, and how the command ends.
 pub(super) struct Findings {

@@ -1,38 +1,27 @@
 //! `weir plan`: the operator's own reconcile path with no cluster.
 
-mod artifacts;
-mod extensions;
-pub mod gather;
-pub mod installations;
 pub mod policies;
-pub mod report;
-mod sources;
 mod verification;
 
-use std::{collections::BTreeSet, io::Write, path::Path};
+use std::{io::Write, rc::Rc};
 
-use futures::executor::block_on;
-use weir_api::manifest::{self, Loaded, Problem, Schemas};
-use weir_core::{
-    dataplane,
-    decisions::Sealing,
-    policy::{Finding, Policies, Severity},
+use serde_json::Value;
+use weir_core::policy::Policies;
+use weir_harness::{
+    pass::{self, Artifacts, Kinds, Manifests, Options, Pull, Report, Untaken, core_artifact},
+    sources,
+};
+use weir_host::{
+    oci::{self, Reference},
+    wasm::Limits,
 };
 
-use weir_host::wasm::Limits;
-
-use self::{
-    artifacts::Artifacts,
-    installations::Planned,
-    report::{Of, Report},
-};
+use self::verification::Verification;
 use crate::{
     args::{self, Output},
-    exit::{Exit, Failure},
+    exit::Exit,
+    registry::{Lookup, Registry},
 };
-
-/// Images that a warning names.
-const NAMED_IMAGES: usize = 5;
 
 /// Runs the command.
 ///
@@ -45,7 +34,7 @@ pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
     let exit = loaded.problems.iter().map(|p| p.exit).fold(report.exit(), Exit::max);
     let text = match args.output {
         Output::Json => report.json()?,
-        Output::Yaml => report.yaml()?,
+        Output::Yaml => yaml(&report)?,
     };
     crate::print(text.as_bytes())?;
     let mut err = std::io::stderr().lock();
@@ -61,97 +50,58 @@ pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
 /// # Errors
 /// When an input cannot be read at all.
 pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
-    let schemas = Schemas::new(&weir_api::crds::all()).map_err(|error| anyhow::anyhow!("our own CRDs do not compile: {error}"))?;
-    let lenient = Schemas::new(&[]).map_err(|error| anyhow::anyhow!("no schema does not compile: {error}"))?;
-    let desired = manifest::load(sources::read(&args.filenames)?, &schemas, &args.namespace);
-    let observed = match &args.observed {
-        // What is live is live, whatever our version of the schema says of it.
-        Some(dir) => manifest::load(sources::read(std::slice::from_ref(dir))?, &lenient, &args.namespace),
-        None => Loaded::default(),
-    };
-    let mut report = Report::default();
-    for problem in desired.problems.iter().chain(&observed.problems) {
-        refuse(&mut report, problem);
-    }
-    if desired.objects.is_empty() && desired.problems.is_empty() {
-        return Err(Failure::usage("the manifests contain no object: name files with -f, or pipe them to `-f -`").into());
-    }
-    for object in desired.objects.others.iter().filter_map(|o| gather::near_miss(&o.object)) {
-        report.ends(Exit::Held);
-        report.held.push(format!("{}: {}", object.object, object.what.message));
-        report.findings.push(object);
-    }
-    let artifacts = Artifacts::new(args)?;
-    let images = || desired.objects.plugin_installations.iter().map(|installation| installation.object.spec.image.as_str());
-    report.warnings.extend(artifacts.unused(images()).into_iter().map(|reference| unused(reference, images())));
-    let mut world = gather::World {
-        args,
-        schemas: &schemas,
-        desired: &desired.objects,
-        observed: &observed.objects,
-        planned: BTreeSet::new(),
-        installations: Planned::default(),
-    };
-    for installation in &desired.objects.plugin_installations {
-        let plan = world.installation(&installation.object, &artifacts, policies);
-        let meta = &installation.object.metadata;
-        report.add(&Of::installation(meta), plan, &world.installations);
-    }
-    for data_plane in &desired.objects.data_planes {
-        let transition = world.transition_problems(data_plane);
-        if !transition.is_empty() {
-            transition.iter().for_each(|problem| refuse(&mut report, problem));
-            continue;
-        }
-        let snapshot = world.snapshot(&data_plane.object);
-        let plan = block_on(dataplane::reconcile(&snapshot, policies, &Sealing::Open));
-        let meta = &data_plane.object.metadata;
-        world.take_names(meta.namespace.as_deref().unwrap_or_default(), &plan);
-        report.add(&Of::data_plane(meta), plan, &world.installations);
-    }
-    Ok(report)
+    let kinds = Kinds::new()?;
+    let observed = args.observed.as_ref().map(|dir| sources::read(std::slice::from_ref(dir))).transpose()?;
+    let manifests = Manifests { desired: sources::read(&args.filenames)?, observed: observed.unwrap_or_default() };
+    let artifacts = artifacts(args)?;
+    Ok(pass::pass(&manifests, &artifacts, &options(args), &kinds, policies)?)
 }
 
-/// An artifact that the plan is without, which is most often a slip of the pen.
-fn unused<'a>(reference: &str, images: impl Iterator<Item = &'a str>) -> String {
-    let images: BTreeSet<&str> = images.collect();
-    let named: Vec<&str> = images.iter().copied().take(NAMED_IMAGES).collect();
-    let more = match images.len().saturating_sub(NAMED_IMAGES) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let they = match named.as_slice() {
-        [] => "there is none".to_owned(),
-        [_, ..] => format!("they name {}{more}", named.join(", ")),
-    };
-    format!("--artifact {reference}: no KongPluginInstallation of the manifests names it in spec.image; {they}")
+fn options(args: &args::Plan) -> Options {
+    Options {
+        now: args.now,
+        namespace: args.namespace.clone(),
+        operator_namespace: args.operator_namespace.clone(),
+        cluster_name: args.cluster_name.clone(),
+        cluster_labels: args.cluster_labels.iter().cloned().collect(),
+        validate_images: args.validate_images,
+        allow_cross_namespace_plugins: args.allow_cross_namespace_plugins,
+    }
 }
 
-/// A refused manifest is a finding: the others are still planned.
-fn refuse(report: &mut Report, problem: &Problem) {
-    report.ends(if problem.is_unreadable() { Exit::Usage } else { Exit::Held });
-    let code = if problem.is_unreadable() { "UnreadableManifest" } else { "InvalidObject" };
-    report.findings.push(Of {
-        object: problem.object.clone().unwrap_or_else(|| base_name(&problem.file)),
-        what: Finding {
-            severity: Severity::Error,
-            code: code.into(),
-            path: problem.field.clone().unwrap_or_default(),
-            // A duplicate's message names the other file too.
-            message: format!("{}:{}: {}", base_name(&problem.file), problem.line, problem.message.replace(&folder(&problem.file), "")),
-        },
-    });
-    report.held.push(problem.to_string());
+/// What `--artifact` gives, and what `--pull` finds in registries, signed as `--verification-file` says.
+fn artifacts(args: &args::Plan) -> anyhow::Result<Artifacts> {
+    let registry = args.pull.then(|| Registry::new(&args.registry, Lookup::Nowhere, args.quiet)).transpose()?.map(Rc::new);
+    let verification = Verification::new(args, registry.clone())?;
+    let files = args.artifacts.iter().map(|(reference, path)| (reference.as_str(), path.as_path()));
+    Ok(Artifacts::new(files, registry.map(pull), Some(Box::new(verification)))?)
 }
 
-/// Findings name the file, not the folder it happens to lie in: a plan is the same on every machine.
-fn base_name(file: &str) -> String {
-    Path::new(file).file_name().map_or_else(|| file.to_owned(), |name| name.to_string_lossy().into_owned())
+/// Asks registries, as `--pull` says.
+fn pull(registry: Rc<Registry>) -> Pull {
+    Box::new(move |reference: &Reference| {
+        let credentials = registry.credentials(reference).map_err(|failure| Untaken { message: failure.message, transient: false })?;
+        let pulled = registry.wait(registry.puller().pull(reference, &credentials, &oci::Limits::default()));
+        pulled.map(core_artifact).map_err(|error| Untaken { transient: error.transient(), message: error.to_string() })
+    })
 }
 
-/// The folder of a file, with its slash.
-fn folder(file: &str) -> String {
-    Path::new(file).parent().map(|dir| format!("{}/", dir.display())).filter(|dir| dir != "/").unwrap_or_default()
+/// A YAML document per object, then one of kind PlanReport with the rest.
+fn yaml(report: &Report) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for object in &report.objects {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(object)?);
+    }
+    let mut rest = serde_json::to_value(report)?;
+    if let Value::Object(map) = &mut rest {
+        map.remove("objects");
+        map.insert("apiVersion".into(), "weir.dev/v1alpha1".into());
+        map.insert("kind".into(), "PlanReport".into());
+    }
+    text.push_str("---\n");
+    text.push_str(&serde_saphyr::to_string(&rest)?);
+    Ok(text)
 }
 
 /// What a person wants to know at once: on standard error, so that the plan itself can be piped.

@@ -1,5 +1,11 @@
 //! Signatures of a plan's artifacts: looked for where `--verification-file` wants some, in the registry of what `spec.image` names.
 
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+use weir_harness::pass::{Untaken, Verify};
 use weir_host::oci::{MAX_TRUST_ROOT, Reference, TrustRoot, VerifyError, verification_file};
 
 use crate::{
@@ -9,16 +15,11 @@ use crate::{
 };
 
 /// Whose signatures artifacts need. Nobody's without a file.
-#[derive(Debug, Default)]
 pub(super) struct Verification {
     list: verification_file::File,
     root: Option<TrustRoot>,
-}
-
-/// Why an artifact is not taken.
-pub(super) struct Unverified {
-    pub(super) message: String,
-    pub(super) transient: bool,
+    /// Where signatures are looked for.
+    registry: Option<Rc<Registry>>,
 }
 
 impl Verification {
@@ -26,14 +27,16 @@ impl Verification {
     ///
     /// # Errors
     /// A file that cannot be used.
-    pub(super) fn new(args: &args::Plan) -> Result<Self, Failure> {
+    pub(super) fn new(args: &args::Plan, registry: Option<Rc<Registry>>) -> Result<Self, Failure> {
         let given = |path: &Option<std::path::PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
         let root = given(&args.trust_root).map(|path| {
             let json = registry::read("--trust-root", &path, MAX_TRUST_ROOT as u64)?;
             TrustRoot::parse(&json).map_err(|error| Failure::usage(format!("--trust-root {}: {error}", path.display())))
         });
         let root = root.transpose()?;
-        let Some(path) = given(&args.verification_file) else { return Ok(Self { root, ..Self::default() }) };
+        let Some(path) = given(&args.verification_file) else {
+            return Ok(Self { list: verification_file::File::default(), root, registry });
+        };
         let wrong = |problem: String| Failure::usage(format!("--verification-file {problem}"));
         let list = verification_file::read(&path).map_err(|error| wrong(error.to_string()))?;
         if list.wants_identities() && root.is_none() {
@@ -41,27 +44,19 @@ impl Verification {
                 "it asks for keyless signatures, and nothing says whose certificates count: name a trusted_root.json with --trust-root";
             return Err(wrong(format!("{}: {problem}", path.display())));
         }
-        Ok(Self { list, root })
+        Ok(Self { list, root, registry })
     }
+}
 
-    /// Digest of the signatures that an image needs; none where it needs none.
-    pub(super) fn wanted(&self, reference: &Reference) -> Option<String> {
+impl Verify for Verification {
+    fn wanted(&self, reference: &Reference) -> Option<String> {
         self.list.digest(reference)
     }
 
-    /// Who signed an artifact with one of these digests; empty where nobody has to.
-    ///
-    /// # Errors
-    /// That it is not signed as it has to be, or that nobody can tell.
-    pub(super) fn signers(
-        &self,
-        registry: Option<&Registry>,
-        reference: &Reference,
-        digests: &[String],
-    ) -> Result<Vec<String>, Unverified> {
+    fn signers(&self, reference: &Reference, digests: &[String]) -> Result<Vec<String>, Untaken> {
         let Some(requirement) = self.list.requirement(reference) else { return Ok(Vec::new()) };
-        let failed = |message: String, transient| Unverified { message: format!("the verification list: {message}"), transient };
-        let Some(registry) = registry else {
+        let failed = |message: String, transient| Untaken { message: format!("the verification list: {message}"), transient };
+        let Some(registry) = &self.registry else {
             return Err(failed(format!("{reference} has to be signed, and signatures are in its registry: look there with --pull"), false));
         };
         let credentials = registry.credentials(reference).map_err(|failure| failed(failure.message, false))?;

@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{Args, Url, run};
-use crate::exit::{Exit, of_error};
+use crate::{exit::Exit, of_error};
 
 #[test]
 fn urls_are_read_with_and_without_port_and_path() {

@@ -1,7 +1,10 @@
 //! Comparing what we want with what is there.
 
 pub mod defaulted;
+mod missing;
 pub mod owned;
+
+pub use self::missing::{Missing, missing};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;

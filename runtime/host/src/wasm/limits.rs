@@ -14,7 +14,7 @@ pub const MIN_MEMORY: usize = 1 << 20;
 const MAX_ELEMENTS: usize = 2 * engine::TABLE_ELEMENTS;
 
 /// What one call of a policy may use. Checked when made: whoever has one need not ask again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limits {
     timeout: Duration,
     memory: usize,

@@ -12,23 +12,43 @@ use std::{
 use weir_core::plugin_installation::snapshot::{Artifact, Fetch};
 use weir_host::oci::{self, Limits, Reference};
 
-use super::verification::Verification;
-use crate::{
-    args,
-    exit::Failure,
-    registry::{Lookup, Registry},
-};
+use crate::exit::Failure;
+
+/// Asks a registry for what no file gives.
+pub type Pull = Box<dyn Fn(&Reference) -> Result<Whole, Untaken>>;
+
+/// Whose signatures artifacts need. Who asks registries for signatures is up to the caller, as it is for artifacts.
+pub trait Verify {
+    /// Digest of the signatures that an image needs; none where it needs none.
+    fn wanted(&self, reference: &Reference) -> Option<String>;
+
+    /// Who signed an artifact with one of these digests; empty where nobody has to.
+    ///
+    /// # Errors
+    /// That it is not signed as it has to be, or that nobody can tell.
+    fn signers(&self, reference: &Reference, digests: &[String]) -> Result<Vec<String>, Untaken>;
+}
+
+/// Why an artifact is not taken.
+#[derive(Debug, Clone)]
+pub struct Untaken {
+    /// What to say.
+    pub message: String,
+    /// Whether it may be taken later without a change.
+    pub transient: bool,
+}
 
 /// Where artifacts come from.
+#[derive(Default)]
 pub struct Artifacts {
     /// What `--artifact` gives, by the reference in its canonical form.
     given: BTreeMap<String, Given>,
-    registry: Option<Registry>,
-    verification: Verification,
+    pull: Option<Pull>,
+    verify: Option<Box<dyn Verify>>,
 }
 
 /// An artifact, and the digests that a signature of it may be about.
-type Whole = (Artifact, Vec<String>);
+pub type Whole = (Artifact, Vec<String>);
 
 struct Given {
     /// The reference as it was written.
@@ -38,60 +58,68 @@ struct Given {
 }
 
 impl Artifacts {
-    /// Reads `--artifact REF=PATH`, and gets ready to pull the others where `--pull` says so.
+    /// Reads what stands for references, and takes the others from `pull`, if anything. Of all of them `verify` says who has to have
+    /// signed them; nobody has to without it.
     ///
     /// # Errors
-    /// A reference that is none, a path where no artifact is, unusable registry settings ([`Exit::Usage`]).
-    pub fn new(args: &args::Plan) -> anyhow::Result<Self> {
+    /// A reference that is none, a path where no artifact is ([`Exit::Usage`](crate::exit::Exit::Usage)).
+    pub fn new<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a Path)>,
+        pull: Option<Pull>,
+        verify: Option<Box<dyn Verify>>,
+    ) -> Result<Self, Failure> {
         let mut given = BTreeMap::new();
-        for (reference, path) in &args.artifacts {
+        for (reference, path) in files {
             let key = canonical(reference).map_err(|error| Failure::usage(format!("--artifact {reference}: {error}")))?;
             let artifact = match oci::local::read(path, &Limits::default()) {
                 Ok(artifact) => Ok(core_artifact(artifact)),
                 Err(error) if is_no_artifact(&error) => {
-                    return Err(Failure::usage(format!("--artifact {reference}={}: {error}", path.display())).into());
+                    return Err(Failure::usage(format!("--artifact {reference}={}: {error}", path.display())));
                 }
                 Err(error) => Err(format!("{reference}: {}", without_folder(&error.to_string(), path))),
             };
-            if given.insert(key, Given { reference: reference.clone(), artifact }).is_some() {
-                return Err(Failure::usage(format!("--artifact {reference} is there twice")).into());
+            if given.insert(key, Given { reference: reference.to_owned(), artifact }).is_some() {
+                return Err(Failure::usage(format!("--artifact {reference} is there twice")));
             }
         }
-        let registry = args.pull.then(|| Registry::new(&args.registry, Lookup::Nowhere, args.quiet)).transpose()?;
-        Ok(Self { given, registry, verification: Verification::new(args)? })
+        Ok(Self { given, pull, verify })
     }
 
     /// The artifact that an installation's `spec.image` names.
-    pub(super) fn of(&self, image: &str) -> Fetch {
+    #[must_use]
+    pub fn of(&self, image: &str) -> Fetch {
         let reference = match Reference::parse(image) {
             Ok(reference) => reference,
             Err(error) => return Fetch::Failed { message: format!("spec.image: {error}"), transient: false, digest: None },
         };
-        let found = match (self.given.get(&reference.to_string()), &self.registry) {
-            (Some(Given { artifact, reference: _ }), _) => artifact.clone().map_err(|message| (message, false)),
-            (None, Some(registry)) => pull(registry, &reference),
+        let found = match (self.given.get(&reference.to_string()), &self.pull) {
+            (Some(Given { artifact, reference: _ }), _) => {
+                artifact.clone().map_err(|message| Untaken { message, transient: false })
+            }
+            (None, Some(pull)) => pull(&reference),
             (None, None) => return Fetch::NotAsked,
         };
         match found.and_then(|whole| self.verified(&reference, whole)) {
             Ok(artifact) => Fetch::Fetched(Arc::new(artifact)),
-            Err((message, transient)) => Fetch::Failed { message, transient, digest: None },
+            Err(Untaken { message, transient }) => Fetch::Failed { message, transient, digest: None },
         }
     }
 
     /// The artifact with its signers, if it has those that it needs.
-    fn verified(&self, reference: &Reference, (artifact, digests): Whole) -> Result<Artifact, (String, bool)> {
-        let signers = self.verification.signers(self.registry.as_ref(), reference, &digests);
-        let signers = signers.map_err(|unverified| (unverified.message, unverified.transient))?;
-        Ok(Artifact { signers, verification: self.verification.wanted(reference), ..artifact })
+    fn verified(&self, reference: &Reference, (artifact, digests): Whole) -> Result<Artifact, Untaken> {
+        let Some(verify) = &self.verify else { return Ok(artifact) };
+        let signers = verify.signers(reference, &digests)?;
+        Ok(Artifact { signers, verification: verify.wanted(reference), ..artifact })
     }
 
     /// Digest of the signatures that an image needs; none where it needs none.
-    pub(super) fn wanted(&self, image: &str) -> Option<String> {
-        self.verification.wanted(&Reference::parse(image).ok()?)
+    #[must_use]
+    pub fn wanted(&self, image: &str) -> Option<String> {
+        self.verify.as_ref()?.wanted(&Reference::parse(image).ok()?)
     }
 
     /// References of `--artifact` that none of these images is, as they were written.
-    pub(super) fn unused<'a>(&self, images: impl Iterator<Item = &'a str>) -> Vec<&str> {
+    pub fn unused<'a>(&self, images: impl Iterator<Item = &'a str>) -> Vec<&str> {
         let named: BTreeSet<String> = images.filter_map(|image| canonical(image).ok()).collect();
         self.given.iter().filter(|(key, _)| !named.contains(*key)).map(|(_, given)| given.reference.as_str()).collect()
     }
@@ -117,18 +145,13 @@ fn without_folder(message: &str, path: &Path) -> String {
     message.replacen(&path.display().to_string(), &name, 1)
 }
 
-fn pull(registry: &Registry, reference: &Reference) -> Result<Whole, (String, bool)> {
-    let credentials = registry.credentials(reference).map_err(|failure| (failure.message, false))?;
-    let pulled = registry.wait(registry.puller().pull(reference, &credentials, &Limits::default()));
-    pulled.map(core_artifact).map_err(|error| (error.to_string(), error.transient()))
-}
-
 fn canonical(reference: &str) -> Result<String, oci::ReferenceError> {
     Reference::parse(reference).map(|reference| reference.to_string())
 }
 
 /// The artifact as the core takes it. What people approve is what the reference leads to: the index, where there is one.
-fn core_artifact(artifact: oci::Artifact) -> Whole {
+#[must_use]
+pub fn core_artifact(artifact: oci::Artifact) -> Whole {
     let digests = std::iter::once(artifact.digest.clone()).chain(artifact.index_digest.clone()).collect();
     let artifact = Artifact {
         digest: artifact.index_digest.unwrap_or(artifact.digest),

@@ -36,7 +36,7 @@ const GRANTS: &str = "gateway.networking.k8s.io/";
 
 /// Installations as they are after their own pass.
 #[derive(Debug, Default)]
-pub struct Planned {
+pub(super) struct Planned {
     installations: Vec<KongPluginInstallation>,
     config_maps: Vec<ConfigMap>,
 }
@@ -66,24 +66,25 @@ impl Planned {
 
     /// Content of a planned ConfigMap, to be copied.
     #[must_use]
-    pub fn config_map(&self, namespace: &str, name: &str) -> Option<&ConfigMap> {
+    pub(super) fn config_map(&self, namespace: &str, name: &str) -> Option<&ConfigMap> {
         let same = |map: &&ConfigMap| map.metadata.namespace.as_deref() == Some(namespace) && map.metadata.name.as_deref() == Some(name);
         self.config_maps.iter().find(same)
     }
 }
 
 impl World<'_> {
-    /// Plans an installation, and remembers what it gives.
-    pub fn installation(
+    /// Plans an installation, and remembers what it gives. With the metadata that the pass saw.
+    pub(super) fn installation(
         &mut self,
         installation: &KongPluginInstallation,
         artifacts: &Artifacts,
         policies: &Policies,
-    ) -> Plan<KongPluginInstallationStatus> {
+    ) -> (ObjectMeta, Plan<KongPluginInstallationStatus>) {
         let snapshot = self.installation_snapshot(installation, artifacts);
         let plan = block_on(plugin_installation::reconcile(&snapshot, policies, &Sealing::Open));
+        let meta = snapshot.installation.metadata.clone();
         self.installations.take(snapshot.installation, &plan);
-        plan
+        (meta, plan)
     }
 
     fn installation_snapshot(&self, installation: &KongPluginInstallation, artifacts: &Artifacts) -> Snapshot {
@@ -102,7 +103,7 @@ impl World<'_> {
         let name = installation.metadata.name.clone().unwrap_or_default();
         let uid = installation.metadata.uid.get_or_insert_with(|| names::offline_uid("KongPluginInstallation", &namespace, &name)).clone();
         Snapshot {
-            now: self.args.now,
+            now: self.options.now,
             operator: self.operator(),
             namespace_labels: self.namespace_labels(&namespace),
             pull_secret: PullSecret::Usable,
@@ -165,7 +166,7 @@ impl World<'_> {
 
     /// Whether DataPlanes of a namespace may name an installation.
     fn is_permitted(&self, from: &str, to: &str, name: &str) -> bool {
-        from == to || self.args.allow_cross_namespace_plugins || self.is_granted(from, to, name)
+        from == to || self.options.allow_cross_namespace_plugins || self.is_granted(from, to, name)
     }
 
     fn owned_maps(&self, namespace: &str, uid: &str) -> Vec<ObjectMeta> {

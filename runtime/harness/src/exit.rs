@@ -9,7 +9,7 @@ use weir_core::plan::Outcome;
 pub enum Exit {
     /// 0: all done.
     Done,
-    /// 1: something was refused or is held; a policy refuses its settings.
+    /// 1: something was refused or is held; a policy refuses its settings; a test failed.
     Held,
     /// 2: usage, or unreadable input.
     Usage,
@@ -25,6 +25,8 @@ pub enum Exit {
     Incompatible,
     /// 8: internal error.
     Internal,
+    /// 10: there was no test to run.
+    NoTests,
 }
 
 impl Exit {
@@ -41,6 +43,7 @@ impl Exit {
             Self::Unverified => 6,
             Self::Incompatible => 7,
             Self::Internal => 8,
+            Self::NoTests => 10,
         }
     }
 
@@ -89,8 +92,3 @@ impl Failure {
     }
 }
 
-/// The exit code of an error: its own, else internal.
-#[must_use]
-pub fn of_error(error: &anyhow::Error) -> Exit {
-    error.downcast_ref::<Failure>().map_or(Exit::Internal, |failure| failure.exit)
-}

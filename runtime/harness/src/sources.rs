@@ -17,7 +17,10 @@ const MAX_FILES: usize = 10_000;
 const MAX_DEPTH: usize = 32;
 
 /// Reads everything that is named, in order; directories sorted by path.
-pub(crate) fn read(names: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
+///
+/// # Errors
+/// What cannot be read, or is too large or too much ([`Exit::Usage`](crate::exit::Exit::Usage)).
+pub fn read(names: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     for name in names {
         if name.as_os_str() == "-" {
@@ -27,7 +30,7 @@ pub(crate) fn read(names: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
             walk(name, 0, &mut files)?;
             files.sort();
             if files.is_empty() {
-                return Err(Failure::usage(format!("{}: no .yaml, .yml or .json file below this directory", name.display())).into());
+                return Err(Failure::usage(format!("{}: no .yaml, .yml or .json file below this directory", name.display())));
             }
             for file in files {
                 sources.push(file_source(&file)?);
@@ -39,10 +42,10 @@ pub(crate) fn read(names: &[PathBuf]) -> anyhow::Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn walk(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+fn walk(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let unreadable = |error: std::io::Error| Failure::usage(format!("{}: {error}", dir.display()));
     if depth > MAX_DEPTH {
-        return Err(Failure::usage(format!("{}: more than {MAX_DEPTH} folders deep", dir.display())).into());
+        return Err(Failure::usage(format!("{}: more than {MAX_DEPTH} folders deep", dir.display())));
     }
     for entry in std::fs::read_dir(dir).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
@@ -53,24 +56,24 @@ fn walk(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> anyhow::Result<()
             files.push(path);
         }
         if files.len() > MAX_FILES {
-            return Err(Failure::usage(format!("{}: more than {MAX_FILES} manifest files", dir.display())).into());
+            return Err(Failure::usage(format!("{}: more than {MAX_FILES} manifest files", dir.display())));
         }
     }
     Ok(())
 }
 
-fn file_source(path: &Path) -> anyhow::Result<Source> {
+fn file_source(path: &Path) -> Result<Source, Failure> {
     let name = path.display().to_string();
     let file = std::fs::File::open(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
     Ok(Source { text: bounded(&name, file)?, name })
 }
 
 /// Text of at most [`MAX_FILE`] bytes.
-fn bounded(name: &str, reader: impl Read) -> anyhow::Result<String> {
+fn bounded(name: &str, reader: impl Read) -> Result<String, Failure> {
     let mut bytes = Vec::new();
     reader.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(Failure::usage(format!("{name}: over {} MiB", MAX_FILE >> 20)).into());
+        return Err(Failure::usage(format!("{name}: over {} MiB", MAX_FILE >> 20)));
     }
-    Ok(String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name}: is not UTF-8 text")))?)
+    String::from_utf8(bytes).map_err(|_| Failure::usage(format!("{name}: is not UTF-8 text")))
 }

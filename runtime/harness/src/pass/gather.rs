@@ -17,31 +17,30 @@ use weir_core::{
     policy::{Finding, Severity},
 };
 
-use super::{installations::Planned, report::Of};
-use crate::args;
+use super::{Options, installations::Planned, report::Of};
 
 /// Name of the Secret with the cluster CA (facts/kong-operator.md 0.2).
 const CA_SECRET: &str = "kong-operator-ca";
 
 /// All manifests of a plan.
-pub struct World<'a> {
-    /// The command line.
-    pub args: &'a args::Plan,
+pub(super) struct World<'a> {
+    /// What is not in the manifests.
+    pub(super) options: &'a Options,
     /// What our CRDs say.
-    pub schemas: &'a Schemas,
+    pub(super) schemas: &'a Schemas,
     /// What the user wants.
-    pub desired: &'a Objects,
+    pub(super) desired: &'a Objects,
     /// What is there.
-    pub observed: &'a Objects,
+    pub(super) observed: &'a Objects,
     /// Names that DataPlanes planned before this one take, by namespace: a later one meets them as a stranger's.
-    pub planned: BTreeSet<(String, ForeignName)>,
+    pub(super) planned: BTreeSet<(String, ForeignName)>,
     /// Installations as their own passes leave them.
-    pub installations: Planned,
+    pub(super) installations: Planned,
 }
 
 /// An object whose kind or group is one of ours but for a slip: in a cluster nothing would ever happen to it.
 #[must_use]
-pub fn near_miss(object: &Value) -> Option<Of<Finding>> {
+pub(super) fn near_miss(object: &Value) -> Option<Of<Finding>> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (kind, group) = (text("kind"), text("apiVersion").split('/').next().unwrap_or_default());
     let ours = ["DataPlane", "KonnectExtension", "KongPluginInstallation"];
@@ -69,7 +68,7 @@ impl World<'_> {
     }
 
     /// Remembers the names that a plan takes.
-    pub fn take_names(&mut self, namespace: &str, plan: &Plan<DataPlaneStatus>) {
+    pub(super) fn take_names(&mut self, namespace: &str, plan: &Plan<DataPlaneStatus>) {
         let names = plan.changes.iter().filter_map(|change| match change {
             Change::Apply { object, first: true } => Some((object.kind(), object.meta().name.clone()?)),
             Change::MintCertificate(request) => Some((ChildKind::Secret, request.metadata.name.clone()?)),
@@ -88,7 +87,7 @@ impl World<'_> {
 
     /// Rules that compare with the live object.
     #[must_use]
-    pub fn transition_problems(&self, data_plane: &Sourced<DataPlane>) -> Vec<Problem> {
+    pub(super) fn transition_problems(&self, data_plane: &Sourced<DataPlane>) -> Vec<Problem> {
         let Some(old) = self.live(&data_plane.object) else { return Vec::new() };
         let value = |d: &DataPlane| serde_json::to_value(d).unwrap_or_default();
         let mut new = value(&data_plane.object);
@@ -101,7 +100,7 @@ impl World<'_> {
 
     /// What one pass over this DataPlane sees.
     #[must_use]
-    pub fn snapshot(&self, data_plane: &DataPlane) -> Snapshot {
+    pub(super) fn snapshot(&self, data_plane: &DataPlane) -> Snapshot {
         let mut data_plane = data_plane.clone();
         if let Some(live) = self.live(&data_plane) {
             data_plane.metadata.uid.clone_from(&live.metadata.uid);
@@ -117,7 +116,7 @@ impl World<'_> {
         let name = data_plane.metadata.name.clone().unwrap_or_default();
         let uid = data_plane.metadata.uid.clone().unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name));
         Snapshot {
-            now: self.args.now,
+            now: self.options.now,
             operator: self.operator(),
             namespace_labels: self.namespace_labels(&namespace),
             children: self.children(&namespace, &name, &uid),
@@ -140,13 +139,13 @@ impl World<'_> {
 
     pub(super) fn operator(&self) -> Operator {
         let meta =
-            ObjectMeta { name: Some(CA_SECRET.into()), namespace: Some(self.args.operator_namespace.clone()), ..ObjectMeta::default() };
+            ObjectMeta { name: Some(CA_SECRET.into()), namespace: Some(self.options.operator_namespace.clone()), ..ObjectMeta::default() };
         let certificate = self.secret(&meta).and_then(|s| s.keys.get("tls.crt").cloned());
         // Without the CA its digest is a fixed word: names of certificate Secrets differ from the cluster's, nothing else does.
         let mut operator = Operator::with_ca(certificate.unwrap_or_else(|| hash::digest(b"weir plan: no cluster CA")));
-        operator.cluster_name.clone_from(&self.args.cluster_name);
-        operator.cluster_labels = self.args.cluster_labels.iter().cloned().collect();
-        operator.validate_images = self.args.validate_images;
+        operator.cluster_name.clone_from(&self.options.cluster_name);
+        operator.cluster_labels.clone_from(&self.options.cluster_labels);
+        operator.validate_images = self.options.validate_images;
         operator
     }
 

@@ -40,6 +40,9 @@ pub struct Report {
     /// What is held back, for the summary.
     #[serde(skip)]
     pub held: Vec<String>,
+    /// What would be written to the cluster, events aside: empty once everything is as it should be.
+    #[serde(skip)]
+    pub writes: Vec<String>,
     /// How the command ends.
     #[serde(skip)]
     pub exit: Option<Exit>,
@@ -70,6 +73,10 @@ impl Report {
     /// Adds the plan of one object.
     pub fn add<S: Serialize>(&mut self, of: &Of<ObjectMeta>, plan: Plan<S>, planned: &Planned) {
         let object = of.object.clone();
+        self.writes.extend(plan.changes.iter().map(|change| written(&object, change)));
+        if plan.status_changed {
+            self.writes.push(format!("the status of {object}"));
+        }
         for change in plan.changes {
             match change {
                 Change::Apply { object, first: _ } => self.objects.push(object.to_json()),
@@ -112,29 +119,8 @@ impl Report {
     ///
     /// # Errors
     /// None in practice: everything in it serialises.
-    pub fn json(&self) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(self)?)
-    }
-
-    /// A YAML document per object, then one of kind PlanReport with the rest.
-    ///
-    /// # Errors
-    /// None in practice: everything in it serialises.
-    pub fn yaml(&self) -> anyhow::Result<String> {
-        let mut text = String::new();
-        for object in &self.objects {
-            text.push_str("---\n");
-            text.push_str(&serde_saphyr::to_string(object)?);
-        }
-        let mut rest = serde_json::to_value(self)?;
-        if let Value::Object(map) = &mut rest {
-            map.remove("objects");
-            map.insert("apiVersion".into(), "weir.dev/v1alpha1".into());
-            map.insert("kind".into(), "PlanReport".into());
-        }
-        text.push_str("---\n");
-        text.push_str(&serde_saphyr::to_string(&rest)?);
-        Ok(text)
+    pub fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
     }
 }
 
@@ -157,12 +143,33 @@ impl Of<ObjectMeta> {
     }
 }
 
+/// One line for one effect.
+fn written(of: &str, change: &Change) -> String {
+    let target = |verb: &str, target: &Target| format!("{verb} {} {}/{}", target.kind.api().1, target.namespace, target.name);
+    match change {
+        Change::Apply { object, first: _ } => {
+            let (meta, text) = (object.meta(), |text: &Option<String>| text.clone().unwrap_or_default());
+            format!("apply {} {}/{}", object.kind().api().1, text(&meta.namespace), text(&meta.name))
+        }
+        Change::MintCertificate(request) => format!("make the certificate {}", request.metadata.name.clone().unwrap_or_default()),
+        Change::ProvideContent(request) => format!("provide plugin content {} in {}", request.hash, request.namespace),
+        Change::ReleaseContent { target: of, owner: _ } => target("release", of),
+        Change::Delete(of) => target("delete", of),
+        Change::TakeOver(of) => target("take over", of),
+        Change::Reclaim(of) => target("reclaim", of),
+        Change::SetFinalizer { key, present: true } => format!("add finalizer {key} to {of}"),
+        Change::SetFinalizer { key, present: false } => format!("remove finalizer {key} from {of}"),
+        Change::SetAnnotation { key, value: _ } => format!("set annotation {key} of {of}"),
+        Change::RemoveAnnotation { key } => format!("remove annotation {key} of {of}"),
+    }
+}
+
 fn version(kind: &str) -> &'static str {
     if kind == "DataPlane" { "v1beta1" } else { "v1alpha1" }
 }
 
 /// The copies that DataPlanes mount. Without the original among what is planned they have no data here: they are copied in the cluster.
-fn provided(request: &ContentRequest, planned: &Planned) -> Vec<Value> {
+pub(super) fn provided(request: &ContentRequest, planned: &Planned) -> Vec<Value> {
     let (namespace, installation) = &request.installation;
     (0..request.maps)
         .map(|index| {
