@@ -15,7 +15,7 @@ use weir_host::wasm::{Limits, LoadError};
 use crate::support::{defaults, guest, host, root, test};
 
 /// Guest, the error it ends in, and a word its message has.
-const GUESTS: [(&str, &str, &str); 11] = [
+pub(crate) const GUESTS: [(&str, &str, &str); 11] = [
     ("endless-loop", "Deadline", "200 ms"),
     ("memory-grower", "Memory", ""),
     ("trap", "Trap", ""),

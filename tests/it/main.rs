@@ -14,6 +14,7 @@ mod cli;
 mod hostile;
 mod kube;
 mod policy_cli;
+mod policy_test;
 mod properties;
 mod registry;
 mod support;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     tests.extend(hostile::tests());
     tests.extend(cli::tests());
     tests.extend(policy_cli::tests());
+    tests.extend(policy_test::tests());
     tests.extend(registry::tests());
     tests.extend(kube::tests());
     let conclusion = libtest_mimic::run(&args, tests);

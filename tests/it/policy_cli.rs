@@ -57,7 +57,7 @@ pub(crate) fn tests() -> Vec<Trial> {
 }
 
 /// How `weir policy` ended, without the docker config of whoever runs the tests.
-fn policy_in(env: &[(&str, &str)], args: &[&str]) -> Output {
+pub(crate) fn policy_in(env: &[(&str, &str)], args: &[&str]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.env(crate::kube::AS_WEIR, "1").env("DOCKER_CONFIG", "/nowhere").env_remove("SOURCE_DATE_EPOCH").envs(env.iter().copied());
     command.current_dir(root()).arg("policy").args(args).stdin(Stdio::null()).output().unwrap()

@@ -27,12 +27,15 @@ pub enum Command {
     /// Run the operator: DataPlanes and KonnectExtensions of a cluster converge.
     #[command(after_help = crate::operator::HELP)]
     Operator(Box<crate::operator::Args>),
-    /// Publish, fetch, look at and check policies, without a cluster.
+    /// Try, test, measure, compare, publish, fetch and check policies, without a cluster.
     #[command(after_help = crate::policy::HELP)]
     Policy(Box<crate::policy::Args>),
     /// Look at remote plugins, without a cluster.
     #[command(after_help = crate::remote::HELP)]
     Remote(Box<crate::remote::Args>),
+    /// Say what a word in a status, an event or a report means, and what to do about it.
+    #[command(after_help = crate::explain::HELP)]
+    Explain(crate::explain::Args),
     /// Print the CustomResourceDefinitions, or apply them to a cluster.
     Crds(Crds),
     /// Before an uninstall: stop the operator and take its finalizers off, which nobody would do afterwards.

@@ -4,6 +4,7 @@ pub mod args;
 pub mod cleanup;
 mod cluster;
 pub mod crds;
+mod explain;
 pub mod migrate;
 mod names;
 pub mod operator;
@@ -32,6 +33,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Operator(args) => operator::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Remote(args) => remote::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Crds(args) => match args.action {
             Some(args::CrdsAction::Apply(args)) => crds::run(&args),
             None => print_crds(args.output),

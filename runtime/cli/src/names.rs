@@ -20,6 +20,13 @@ pub(crate) fn object(text: &str) -> Result<String, String> {
     checked(text, names::is_dns_subdomain(text), rule)
 }
 
+/// A project of `weir policy new`: it becomes the name of a crate.
+pub(crate) fn project(text: &str) -> Result<String, String> {
+    let rule = "a name has 1 to 63 lower-case letters, digits and `-`, begins with a letter, and is none of the project's own crates";
+    let own = ["weir-policy-sdk", "konnect-env", "conflict-resolution", "plugin-packaging", "test", "core", "std", "alloc", "serde"];
+    checked(text, names::is_dns_label(text) && text.starts_with(|c: char| c.is_ascii_lowercase()) && !own.contains(&text), rule)
+}
+
 /// Key of a label.
 pub(crate) fn label_key(text: &str) -> Result<String, String> {
     let rule =

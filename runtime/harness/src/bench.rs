@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use weir_core::policy::{Policy, Slot};
+use weir_core::policy::Slot;
 use weir_host::wasm::{Config, Limits, Wasm, WasmSlot};
 
-use crate::exit::{Exit, Failure};
+use crate::{
+    ask::load_exit,
+    exit::{Exit, Failure},
+};
 
 /// Calls before the first one that is measured.
 const WARM: usize = 20;
@@ -142,7 +145,7 @@ where
     let load = |host: &Wasm| {
         let since = Instant::now();
         let loaded = host.load::<S>(subject.bytes, "bench".to_owned(), subject.settings.clone(), subject.limits);
-        let policy = loaded.map_err(|error| failed(&error))?;
+        let policy = loaded.map_err(|error| Failure { exit: load_exit(&error), message: error.to_string() })?;
         Ok::<_, Failure>((policy, since.elapsed()))
     };
     let internal = |error: weir_host::wasm::Error| Failure { exit: Exit::Internal, message: error.to_string() };
@@ -154,10 +157,8 @@ where
     let (mut times, mut instances, mut memory) = (Vec::new(), Vec::new(), 0);
     for index in 0..subject.samples.saturating_add(WARM) {
         let (answer, usage) = block_on(policy.measured(&input));
-        if let Err(error) = answer.as_ref().map_err(|error| error).and_then(|_| Ok::<_, &weir_core::policy::PolicyError>(())) {
-            if error.is_failure() {
-                return Err(Failure { exit: weir_core::plan::Outcome::from(error).into(), message: error.to_string() });
-            }
+        if let Some(error) = answer.err().filter(weir_core::policy::PolicyError::is_failure) {
+            return Err(Failure { exit: weir_core::plan::Outcome::from(&error).into(), message: error.to_string() });
         }
         if index >= WARM {
             times.push(usage.time);
@@ -177,15 +178,6 @@ where
         memory_bytes: memory as u64,
         samples: times.len(),
     })
-}
-
-fn failed(error: &weir_host::wasm::LoadError) -> Failure {
-    match error {
-        weir_host::wasm::LoadError::Policy(error) => {
-            Failure { exit: weir_core::plan::Outcome::from(error).into(), message: error.to_string() }
-        }
-        weir_host::wasm::LoadError::Settings(_) => Failure { exit: Exit::Held, message: error.to_string() },
-    }
 }
 
 fn micros(time: Duration) -> u64 {

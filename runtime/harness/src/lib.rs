@@ -3,6 +3,7 @@
 //! The reconcile path is the core's own, policies run in the operator's own host within its own limits. `weir plan` prints one [`pass`],
 //! `weir policy test` judges many.
 
+pub mod ask;
 pub mod bench;
 pub mod calls;
 pub mod compare;

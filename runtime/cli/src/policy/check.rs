@@ -264,11 +264,11 @@ fn exit(verdict: &Verdict) -> Exit {
     }
 }
 
-fn settings(path: &Path) -> Result<Value, Failure> {
+pub(super) fn settings(path: &Path) -> Result<Value, Failure> {
     weir_host::files::settings(path).map_err(|error| Failure::usage(format!("--settings {error}")))
 }
 
-fn slot(text: &str) -> Result<SlotName, String> {
+pub(super) fn slot(text: &str) -> Result<SlotName, String> {
     let slots = || SlotName::ALL.map(SlotName::as_str).join(", ");
     SlotName::parse(text).ok_or_else(|| format!("there is no such slot; there are {}", slots()))
 }

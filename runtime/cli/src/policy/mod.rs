@@ -1,16 +1,24 @@
-//! `weir policy`: publish, fetch, look at and check components, without a cluster.
+//! `weir policy`: try, test, publish, fetch, look at and check components, without a cluster.
 
 mod archive;
+mod bench;
 mod carried;
 mod check;
+mod componentize;
 mod copy;
+mod diff;
 mod digest;
 pub(crate) mod files;
 mod inspect;
+mod new;
 mod pull;
 mod push;
 pub(crate) mod report;
+mod run;
+mod schema;
 mod source;
+mod subject;
+mod test;
 mod verify;
 
 use std::io::Write;
@@ -63,6 +71,26 @@ pub struct Args {
 /// Commands.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    /// Begin a policy: a project that builds, tests and pushes at once.
+    #[command(after_help = new::HELP)]
+    New(new::Args),
+    /// Turn a core module into a component: the last step of a build.
+    #[command(after_help = componentize::HELP)]
+    Componentize(componentize::Args),
+    /// Ask a policy once, and say what it answers and what that costs.
+    #[command(after_help = run::HELP)]
+    Run(Box<run::Args>),
+    /// Test policies with suites.
+    #[command(after_help = test::HELP)]
+    Test(Box<test::Args>),
+    /// Say what a policy costs on this machine.
+    #[command(after_help = bench::HELP)]
+    Bench(Box<bench::Args>),
+    /// Say what another policy would change.
+    #[command(after_help = diff::HELP)]
+    Diff(Box<diff::Args>),
+    /// Print the JSON Schema of suites.
+    Schema(schema::Args),
     /// Publish a component; equal content gets an equal digest, whenever and wherever it is pushed.
     #[command(after_help = push::HELP)]
     Push(push::Args),
@@ -109,6 +137,13 @@ pub struct Common {
 /// See [`HELP`].
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     match &args.command {
+        Command::New(args) => new::run(args),
+        Command::Componentize(args) => componentize::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Test(args) => test::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::Schema(args) => schema::run(args),
         Command::Push(args) => push::run(args),
         Command::Pull(args) => pull::run(args),
         Command::Inspect(args) => inspect::run(args),

@@ -263,7 +263,7 @@ fn at(value: &mut Value, path: &[&str], change: impl FnOnce(&mut Map<String, Val
 fn keep(value: &mut Value, live: Option<&Value>) {
     let ours = live.map(own_annotations).unwrap_or_default();
     if !ours.is_empty() {
-        at(value, &["metadata", "annotations"], |all| ours.into_iter().for_each(|(name, kept)| drop(all.entry(name).or_insert(kept))));
+        at(value, &["metadata", "annotations"], |all| ours.into_iter().for_each(|(name, kept)| _ = all.entry(name).or_insert(kept)));
     }
 }
 

@@ -71,7 +71,7 @@ impl Report {
     }
 
     /// Adds the plan of one object.
-    pub fn add<S: Serialize>(&mut self, of: &Of<ObjectMeta>, plan: Plan<S>, planned: &Planned) {
+    pub(super) fn add<S: Serialize>(&mut self, of: &Of<ObjectMeta>, plan: Plan<S>, planned: &Planned) {
         let object = of.object.clone();
         self.writes.extend(plan.changes.iter().map(|change| written(&object, change)));
         if plan.status_changed {

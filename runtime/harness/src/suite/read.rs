@@ -209,6 +209,14 @@ impl Given {
     }
 }
 
+/// Limits in the words of a ReconcilePolicy; the operator's own where nothing is said.
+///
+/// # Errors
+/// What is no such word, or out of bounds.
+pub fn limits_of(timeout: Option<&str>, memory: Option<&str>) -> Result<wasm::Limits, String> {
+    limits(Some(&Limits { timeout: timeout.map(str::to_owned), memory: memory.map(str::to_owned) }), None)
+}
+
 fn limits(limits: Option<&Limits>, timeout_ms: Option<u64>) -> Result<wasm::Limits, String> {
     let default = wasm::Limits::default();
     let wrong = |field: &str, text: &str, form: &str| format!("limits.{field}: {text:?} is not written as {form}");

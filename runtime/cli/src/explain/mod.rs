@@ -1,0 +1,147 @@
+//! `weir explain CODE`: what a word in a status, an event or a report means, and what to do about it.
+
+mod catalogue;
+
+use serde::Serialize;
+
+use self::catalogue::ENTRIES;
+use crate::exit::{Exit, Failure};
+
+/// Shown after the flags.
+pub const HELP: &str = "\
+Codes are reasons of conditions and events, ends of policies, codes of findings and refusals of the default policies, and exit codes (`exit-4`).
+A policy of somebody else's has codes of its own: its message says what they mean.
+
+Examples:
+  weir explain Deadline
+  weir explain            prints all of them";
+
+/// `weir explain`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The word. Without it all are printed.
+    #[arg(value_name = "CODE")]
+    code: Option<String>,
+    /// One JSON document.
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    output: String,
+}
+
+/// One code.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Entry {
+    code: &'static str,
+    /// Where it is met.
+    of: &'static str,
+    means: &'static str,
+    cure: &'static str,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A code that nobody knows ([`Exit::Usage`]).
+pub fn run(args: &Args) -> anyhow::Result<Exit> {
+    let found: Vec<&Entry> = match &args.code {
+        None => ENTRIES.iter().collect(),
+        Some(code) => ENTRIES.iter().filter(|entry| entry.code.eq_ignore_ascii_case(code)).collect(),
+    };
+    if let (Some(code), true) = (&args.code, found.is_empty()) {
+        return Err(Failure::usage(unknown(code)).into());
+    }
+    let text = if args.output == "json" {
+        serde_json::to_string_pretty(&found)?
+    } else {
+        found.iter().map(|entry| format!("{} ({})\n  {}\n  {}\n", entry.code, entry.of, entry.means, entry.cure)).collect::<Vec<_>>().join("\n")
+    };
+    crate::print(text.as_bytes())
+}
+
+fn unknown(code: &str) -> String {
+    let lower = code.to_lowercase();
+    let near = |entry: &&Entry| {
+        let known = entry.code.to_lowercase();
+        !lower.is_empty() && (known.contains(&lower) || lower.contains(&known))
+    };
+    let near: Vec<&str> = ENTRIES.iter().filter(near).map(|entry| entry.code).take(5).collect();
+    let hint = if near.is_empty() { "`weir explain` prints all".to_owned() } else { format!("near it are {}", near.join(", ")) };
+    format!("no code {code:?} of Weir or its default policies; {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path};
+
+    use regex::Regex;
+    use weir_core::plan::Outcome;
+
+    use super::*;
+
+    fn known() -> BTreeSet<&'static str> {
+        ENTRIES.iter().map(|entry| entry.code).collect()
+    }
+
+    /// First groups of a pattern in the sources below a folder; tests of the sources aside.
+    fn words(folder: &str, pattern: &str) -> BTreeSet<String> {
+        fn walk(folder: &Path, pattern: &Regex, found: &mut BTreeSet<String>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                if path.is_dir() && !["tests", "target"].contains(&name.as_str()) {
+                    walk(&path, pattern, found);
+                } else if name.ends_with(".rs") && name != "tests.rs" {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    found.extend(pattern.captures_iter(&text).map(|c| c.get(1).unwrap().as_str().to_owned()));
+                }
+            }
+        }
+        let mut found = BTreeSet::new();
+        walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder), &Regex::new(pattern).unwrap(), &mut found);
+        assert!(!found.is_empty(), "{folder} has no {pattern}");
+        found
+    }
+
+    #[test]
+    fn every_end_of_a_policy_and_every_reason_is_explained() {
+        let known = known();
+        for outcome in Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Answered) {
+            assert!(known.contains(outcome.as_str()), "{}", outcome.as_str());
+        }
+        let text = include_str!("../../../api/src/condition.rs");
+        let (_, reasons) = text.split_once("pub mod reasons").unwrap();
+        for word in Regex::new("= \"([A-Za-z]+)\"").unwrap().captures_iter(reasons) {
+            assert!(known.contains(word.get(1).unwrap().as_str()), "{word:?}");
+        }
+    }
+
+    #[test]
+    fn every_code_of_the_core_and_of_the_default_policies_is_explained() {
+        let known = known();
+        let core = words("runtime/core/src", "code: \"([A-Z][A-Za-z]+)\"");
+        let folders = ["konnect-env/src", "conflict-resolution/src", "plugin-packaging/src"];
+        let mut all = core;
+        for folder in folders {
+            all.extend(words(&format!("guest-plugins/{folder}"), "(?:refuse\\(\\s*|Severity::[A-Za-z]+,\\s*|Some\\(\\()\"([A-Z][A-Za-z]+)\""));
+        }
+        let missing: Vec<&String> = all.iter().filter(|code| !known.contains(code.as_str())).collect();
+        assert!(missing.is_empty(), "{missing:?} are not in the catalogue");
+    }
+
+    #[test]
+    fn exit_codes_are_explained_and_no_code_twice() {
+        let mut exits = vec![Exit::Done, Exit::Held, Exit::Usage, Exit::Trapped, Exit::Exhausted, Exit::Unavailable];
+        exits.extend([Exit::Unverified, Exit::Incompatible, Exit::Internal, Exit::NoTests]);
+        for exit in exits {
+            assert!(known().contains(format!("exit-{}", exit.number()).as_str()), "{exit:?}");
+        }
+        let lower: BTreeSet<String> = ENTRIES.iter().map(|entry| entry.code.to_lowercase()).collect();
+        assert_eq!(lower.len(), ENTRIES.len());
+        assert!(ENTRIES.iter().all(|entry| !entry.means.is_empty() && !entry.cure.is_empty()));
+    }
+
+    #[test]
+    fn an_unknown_code_leads_to_its_neighbours() {
+        assert!(unknown("refuse").contains("Refused"), "{}", unknown("refuse"));
+        assert!(unknown("Xyz").contains("prints all"));
+    }
+}

@@ -1,0 +1,3 @@
+//! What build.rs embeds.
+
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
