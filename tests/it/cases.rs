@@ -59,7 +59,8 @@ fn run(dir: &Path) -> Result<(), String> {
         }
     }
     let guests = root().join("target/guests");
-    let components = Components::read(&cases, Some(&guests), &mut |name| panic!("{name}: a case fetches nothing")).map_err(|error| error.message)?;
+    let components =
+        Components::read(&cases, Some(&guests), &mut |name| panic!("{name}: a case fetches nothing")).map_err(|error| error.message)?;
     let mut stock = Stock::new(host(), &components);
     let ran: Vec<Ran> = cases.iter().map(|case| runner().run(case, &mut stock)).collect();
     let misses = ran.iter().filter(|ran| ran.status != Status::Passed).flat_map(|ran| &ran.misses);

@@ -47,8 +47,11 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("policy new builds, tests and is taken", new_project),
         test("explain knows a code and the near of an unknown one", explain),
     ];
-    tests.extend(FAULTS.map(|(policy, from, to)| test(format!("policy test catches {from} turned into {to}"), move || fault(policy, from, to))));
-    tests.extend(GUESTS.map(|(name, reason, _)| test(format!("policy test and run end {name} in {reason}"), move || hostile(name, reason))));
+    tests.extend(
+        FAULTS.map(|(policy, from, to)| test(format!("policy test catches {from} turned into {to}"), move || fault(policy, from, to))),
+    );
+    tests
+        .extend(GUESTS.map(|(name, reason, _)| test(format!("policy test and run end {name} in {reason}"), move || hostile(name, reason))));
     tests
 }
 
@@ -128,7 +131,8 @@ fn reports() {
     assert!(read("tap").starts_with("TAP version 14\n1..1\nnot ok 1 - "));
     assert!(read("junit").contains("failures=\"1\" errors=\"0\""));
     // Readers of somebody else's making.
-    let python = "import sys, xml.etree.ElementTree as e; t = e.parse(sys.argv[1]).getroot(); print(t.tag, t.attrib['failures'], t[0][0][0].tag)";
+    let python =
+        "import sys, xml.etree.ElementTree as e; t = e.parse(sys.argv[1]).getroot(); print(t.tag, t.attrib['failures'], t[0][0][0].tag)";
     match Command::new("python3").args(["-c", python]).arg(scratch.0.join("junit")).output() {
         Ok(output) => assert_eq!(out(&output).trim(), "testsuites 1 failure"),
         Err(error) => println!("JUnit is not read by another parser: no python3 ({error})"),
@@ -151,7 +155,11 @@ fn snapshots() {
 fn mistakes() {
     let scratch = Scratch::new();
     suite(&scratch, "{}");
-    fs::write(scratch.0.join("b.test.yaml"), "kind: PolicyTest\napiVersion: test.weir.dev/v1alpha1\nmetadata: {name: b}\nexpect: {enviroment: {}}\n").unwrap();
+    fs::write(
+        scratch.0.join("b.test.yaml"),
+        "kind: PolicyTest\napiVersion: test.weir.dev/v1alpha1\nmetadata: {name: b}\nexpect: {enviroment: {}}\n",
+    )
+    .unwrap();
     let output = weir(&["test", &text(&scratch.0)]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && said.contains("b.test.yaml") && said.contains("enviroment"), "{said}");
@@ -216,7 +224,10 @@ fn bench() {
     let json = ends(0, &[&base[..], &["-o", "json"]].concat());
     let value: Value = serde_json::from_str(&json).unwrap();
     let figure = |name: &str| value["figures"][name].as_u64().unwrap();
-    assert!(figure("coldLoadUs") > figure("cachedLoadUs") && figure("callP99Us") >= figure("callP50Us") && figure("memoryBytes") > 0, "{value}");
+    assert!(
+        figure("coldLoadUs") > figure("cachedLoadUs") && figure("callP99Us") >= figure("callP50Us") && figure("memoryBytes") > 0,
+        "{value}"
+    );
     fs::write(&baseline, json).unwrap();
     ends(0, &[&base[..], &["--baseline", &baseline, "--fail-if", "memory>1%", "--fail-if", "size>1Mi"]].concat());
     ends(1, &[&base[..], &["--fail-if", "memory>1Ki"]].concat());

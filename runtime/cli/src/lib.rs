@@ -4,7 +4,7 @@ pub mod args;
 pub mod cleanup;
 mod cluster;
 pub mod crds;
-mod explain;
+pub mod explain;
 pub mod migrate;
 mod names;
 pub mod operator;

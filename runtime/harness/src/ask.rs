@@ -41,7 +41,6 @@ pub enum Input {
 }
 
 /// What came of it.
-#[derive(Debug)]
 pub struct Asked {
     /// The questions that the policy was asked.
     pub calls: Vec<Call>,
@@ -113,7 +112,8 @@ where
         }
         Input::Manifests(manifests) => {
             let defaults = host.defaults();
-            let mut policies = defaults.map_err(|error| Failure { exit: Exit::Internal, message: format!("built-in policies: {error}") })?;
+            let mut policies =
+                defaults.map_err(|error| Failure { exit: Exit::Internal, message: format!("built-in policies: {error}") })?;
             put(&mut policies, recorded.into());
             let report = pass::pass(manifests, &Artifacts::default(), options, kinds, &policies)?;
             Ok(Asked { calls: calls.take(), report: Some(report), policies: Some(policies) })

@@ -78,16 +78,20 @@ impl std::str::FromStr for FailIf {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("write FIGURE>LIMIT, such as p99>5ms, memory>4Mi or p50>20% of the baseline; figures are {}", NAMES.join(", "));
+        let form =
+            || format!("write FIGURE>LIMIT, such as p99>5ms, memory>4Mi or p50>20% of the baseline; figures are {}", NAMES.join(", "));
         let (name, limit) = text.split_once('>').ok_or_else(form)?;
         let name = NAMES.into_iter().find(|known| *known == name.trim()).ok_or_else(form)?;
         let limit = limit.trim();
         let bytes = matches!(name, "size" | "memory");
-        let number = |suffix: &str| limit.strip_suffix(suffix).and_then(|number| number.trim().parse::<f64>().ok()).filter(|n| *n >= 0.0 && n.is_finite());
+        let number = |suffix: &str| {
+            limit.strip_suffix(suffix).and_then(|number| number.trim().parse::<f64>().ok()).filter(|n| *n >= 0.0 && n.is_finite())
+        };
         let limit = if let Some(percent) = number("%") {
             Limit::Percent(percent)
         } else {
-            let units: &[(&str, f64)] = if bytes { &[("Ki", 1024.0), ("Mi", 1_048_576.0)] } else { &[("us", 1.0), ("ms", 1e3), ("s", 1e6)] };
+            let units: &[(&str, f64)] =
+                if bytes { &[("Ki", 1024.0), ("Mi", 1_048_576.0)] } else { &[("us", 1.0), ("ms", 1e3), ("s", 1e6)] };
             let value = units.iter().find_map(|(unit, factor)| Some(number(unit)? * factor)).ok_or_else(form)?;
             // Rounded: a limit is no exact science.
             Limit::Value(value as u64)
@@ -140,8 +144,7 @@ where
     S: WasmSlot,
     S: Slot<Input: DeserializeOwned>,
 {
-    let input: S::Input =
-        serde_path_to_error::deserialize(&subject.input).map_err(|error| Failure::usage(format!("--input: {error}")))?;
+    let input: S::Input = serde_path_to_error::deserialize(&subject.input).map_err(|error| Failure::usage(format!("--input: {error}")))?;
     let load = |host: &Wasm| {
         let since = Instant::now();
         let loaded = host.load::<S>(subject.bytes, "bench".to_owned(), subject.settings.clone(), subject.limits);
@@ -209,7 +212,8 @@ mod tests {
 
     #[test]
     fn limits_are_values_or_parts_of_a_baseline() {
-        let judge = |text: &str, p99, baseline: Option<u64>| text.parse::<FailIf>().unwrap().judge(&figures(p99), baseline.map(figures).as_ref());
+        let judge =
+            |text: &str, p99, baseline: Option<u64>| text.parse::<FailIf>().unwrap().judge(&figures(p99), baseline.map(figures).as_ref());
         assert!(judge("p99>5ms", 5_000, None).unwrap().is_none());
         assert!(judge("p99>5ms", 5_001, None).unwrap().unwrap().contains("p99 is 5001"));
         assert!(judge("memory>2Mi", 0, None).unwrap().is_some());

@@ -133,7 +133,8 @@ mod tests {
     fn things_are_compared_by_name_and_others_by_place() {
         let old = json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}], "args": ["x", "y"], "gone": true});
         let new = json!({"env": [{"name": "B", "value": "3"}, {"name": "C", "value": "1"}, {"name": "A", "value": "1"}], "args": ["x"]});
-        let lines: Vec<String> = differences(&old, &new).iter().map(|d| format!("{}: {} -> {}", d.path, d.old_text(), d.new_text())).collect();
+        let lines: Vec<String> =
+            differences(&old, &new).iter().map(|d| format!("{}: {} -> {}", d.path, d.old_text(), d.new_text())).collect();
         assert_eq!(
             lines,
             [

@@ -91,4 +91,3 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.into() }
     }
 }
-

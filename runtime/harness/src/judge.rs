@@ -135,7 +135,8 @@ impl Misses {
     }
 
     fn ending(&mut self, expect: &Expect, exit: Exit, output: &Value) {
-        let outcomes = || list(output, "policies").iter().filter_map(|used| serde_json::from_value::<Outcome>(used.get("outcome")?.clone()).ok());
+        let outcomes =
+            || list(output, "policies").iter().filter_map(|used| serde_json::from_value::<Outcome>(used.get("outcome")?.clone()).ok());
         let worst = outcomes().map(Ending::from).max().unwrap_or(Ending::Accepted);
         // Without a word about the end everything has to go well.
         let (ending, number) = match (expect.outcome, expect.exit) {
@@ -233,7 +234,8 @@ impl Misses {
     }
 
     fn targets(&mut self, field: &str, wanted: &[String], output: &Value) {
-        let found: Vec<String> = list(output, field).iter().map(|target| format!("{} {}", text(target, "kind"), text(target, "name"))).collect();
+        let found: Vec<String> =
+            list(output, field).iter().map(|target| format!("{} {}", text(target, "kind"), text(target, "name"))).collect();
         if found != *wanted {
             self.add(format!("{field}: expected {wanted:?}, found {found:?}"));
         }
@@ -360,13 +362,22 @@ mod tests {
         for (wanted, said) in [
             (json!({}), "outcome: expected Accepted, found Refused: an \"odd\" thing"),
             (json!({"exit": 0}), "exit: expected 0, found 1"),
-            (json!({"objects": [{"kind": "Deployment", "has": {"spec": {"replicas": 3}}}]}), "Deployment a/d: spec.replicas: expected 3, found 2"),
+            (
+                json!({"objects": [{"kind": "Deployment", "has": {"spec": {"replicas": 3}}}]}),
+                "Deployment a/d: spec.replicas: expected 3, found 2",
+            ),
             (json!({"objects": [{"kind": "Deployment", "lacks": ["/spec/replicas"]}]}), "Deployment a/d: /spec/replicas is there: 2"),
             (json!({"objects": [{"kind": "Job"}]}), "Job is not written; written are"),
             (json!({"objects": [{"kind": "Service", "count": 1}]}), "Service: expected 1 such object(s), found 2"),
             (json!({"none": [{"kind": "Service", "name": "s"}]}), "Service a/s is written, and must not be"),
-            (json!({"conditions": [{"type": "Ready", "status": "True"}]}), "DataPlane a/g: condition Ready: status: expected \"True\", found \"False\""),
-            (json!({"conditions": [{"type": "Ready", "status": "False", "message": "x"}]}), "message: expected \"x\", found \"it waits for pods\""),
+            (
+                json!({"conditions": [{"type": "Ready", "status": "True"}]}),
+                "DataPlane a/g: condition Ready: status: expected \"True\", found \"False\"",
+            ),
+            (
+                json!({"conditions": [{"type": "Ready", "status": "False", "message": "x"}]}),
+                "message: expected \"x\", found \"it waits for pods\"",
+            ),
             (json!({"conditions": [{"type": "New", "status": "True"}]}), "condition New: expected True, found nothing"),
             (json!({"findings": ["None"]}), "no finding None; there are [\"Odd\"]"),
             (json!({"noFindings": ["Odd"]}), "there is a finding Odd"),

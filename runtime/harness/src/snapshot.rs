@@ -27,7 +27,8 @@ pub(crate) fn path(origin: &Origin, step: Option<usize>) -> PathBuf {
         return folder.join(format!("expected{step}.yaml"));
     }
     let stem = origin.suite.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let slug: String = origin.case.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).take(100).collect();
+    let slug: String =
+        origin.case.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).take(100).collect();
     // Two names may have one slug.
     let hash: String = weir_core::hash::digest(origin.case.as_bytes()).trim_start_matches("sha256:").chars().take(8).collect();
     folder.join("snapshots").join(stem).join(format!("{slug}-{hash}{step}.yaml"))

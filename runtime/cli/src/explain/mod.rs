@@ -52,7 +52,11 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let text = if args.output == "json" {
         serde_json::to_string_pretty(&found)?
     } else {
-        found.iter().map(|entry| format!("{} ({})\n  {}\n  {}\n", entry.code, entry.of, entry.means, entry.cure)).collect::<Vec<_>>().join("\n")
+        found
+            .iter()
+            .map(|entry| format!("{} ({})\n  {}\n  {}\n", entry.code, entry.of, entry.means, entry.cure))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     crate::print(text.as_bytes())
 }
@@ -121,7 +125,10 @@ mod tests {
         let folders = ["konnect-env/src", "conflict-resolution/src", "plugin-packaging/src"];
         let mut all = core;
         for folder in folders {
-            all.extend(words(&format!("guest-plugins/{folder}"), "(?:refuse\\(\\s*|Severity::[A-Za-z]+,\\s*|Some\\(\\()\"([A-Z][A-Za-z]+)\""));
+            all.extend(words(
+                &format!("guest-plugins/{folder}"),
+                "(?:refuse\\(\\s*|Severity::[A-Za-z]+,\\s*|Some\\(\\()\"([A-Z][A-Za-z]+)\"",
+            ));
         }
         let missing: Vec<&String> = all.iter().filter(|code| !known.contains(code.as_str())).collect();
         assert!(missing.is_empty(), "{missing:?} are not in the catalogue");

@@ -85,7 +85,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         SlotName::ConflictResolution => bench::measure::<ConflictResolution>(&subject_of),
         SlotName::PluginPackaging => bench::measure::<PluginPackaging>(&subject_of),
     }?;
-    let over: Vec<String> = args.fail_if.iter().filter_map(|limit| limit.judge(&figures, baseline.as_ref()).transpose()).collect::<Result<_, _>>()?;
+    let over: Vec<String> =
+        args.fail_if.iter().filter_map(|limit| limit.judge(&figures, baseline.as_ref()).transpose()).collect::<Result<_, _>>()?;
     args.output.print(&document(&figures, baseline.as_ref()), || text(&figures, baseline.as_ref()))?;
     for line in &over {
         let _ = writeln!(std::io::stderr(), "weir policy: {line}");

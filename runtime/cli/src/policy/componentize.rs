@@ -31,9 +31,8 @@ pub struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let module = super::files::whole(&args.module, super::MOST_COMPONENT)?;
     let unfit = |why: String| Failure { exit: Exit::Incompatible, message: format!("{}: {why}", args.module.display()) };
-    let encoder = ComponentEncoder::default().validate(true).module(&module).map_err(|error| unfit(format!("{error:#}")))?;
-    let mut encoder = encoder;
-    let component = encoder.encode().map_err(|error| unfit(format!("{error:#}")))?;
+    let encoded = ComponentEncoder::default().validate(true).module(&module).and_then(|encoder| encoder.encode());
+    let component = encoded.map_err(|error| unfit(format!("{error:#}")))?;
     super::files::write(&args.output, |out| out.write_all(&component))?;
     args.common.say(&format!("{} has {} bytes", args.output.display(), component.len()));
     Ok(Exit::Done)

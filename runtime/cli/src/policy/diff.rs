@@ -84,7 +84,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         new.settings = super::check::settings(path)?;
     }
     if old.slot != new.slot {
-        return Err(Failure::usage(format!("{} is for slot {}, {} for {}", old.component.source, old.slot, new.component.source, new.slot)).into());
+        return Err(Failure::usage(format!(
+            "{} is for slot {}, {} for {}",
+            old.component.source, old.slot, new.component.source, new.slot
+        ))
+        .into());
     }
     let (host, kinds) = (policies::host(Path::new(""))?, Kinds::new()?);
     let mut report = Report { schema_version: 1, inputs: 0, questions: 0, fields: BTreeMap::new(), differences: Vec::new() };

@@ -91,7 +91,9 @@ fn slot_of(bytes: &[u8], wanted: Option<SlotName>) -> Result<SlotName, Failure> 
     let interfaces = interfaces.map_err(|error| Failure { exit: Exit::Incompatible, message: error.to_string() })?;
     match interfaces.slots().as_slice() {
         [one] => Ok(*one),
-        [] => Err(Failure { exit: Exit::Incompatible, message: "it exports the interface of no slot; `weir policy check` says more".into() }),
+        [] => {
+            Err(Failure { exit: Exit::Incompatible, message: "it exports the interface of no slot; `weir policy check` says more".into() })
+        }
         several => {
             let names: Vec<&str> = several.iter().map(|slot| slot.as_str()).collect();
             Err(Failure::usage(format!("it is for several slots; choose with --slot one of {}", names.join(", "))))

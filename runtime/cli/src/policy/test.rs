@@ -1,6 +1,6 @@
 //! `weir policy test`: suites.
 
-use std::{io::Write, num::NonZeroUsize, path::PathBuf};
+use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::ValueEnum;
 use regex::Regex;
@@ -106,7 +106,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     })?;
     let host = policies::host(&args.cache_dir)?;
     let runner = Runner { kinds: Kinds::new()?, update: args.update };
-    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)).min(NonZeroUsize::MIN.saturating_add(15));
+    let jobs = args
+        .jobs
+        .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
+        .min(NonZeroUsize::MIN.saturating_add(15));
     let totals = run::run(&runner, &host, &components, &cases, Plan { jobs, fail_fast: args.fail_fast });
     let verbosity = if args.verbose { Verbosity::All } else { Verbosity::Failures };
     for (form, path) in &args.reports {

@@ -79,7 +79,8 @@ mod tests {
     fn the_differing_field_is_named() {
         let live = json!({"spec": {"replicas": 2, "containers": [{"name": "a"}, {"name": "proxy", "env": [{"name": "X", "value": "1"}]}], "args": ["x", "y"]}});
         let wanted = json!({"spec": {"replicas": 3, "containers": [{"name": "proxy", "env": [{"name": "X", "value": "2"}, {"name": "Y"}]}], "args": ["x", "z"], "more": 1}});
-        let lines: Vec<String> = missing(&live, &wanted).into_iter().map(|m| format!("{}: {:?} {}", m.path, m.found.map(|f| f.to_string()), m.wanted)).collect();
+        let lines: Vec<String> =
+            missing(&live, &wanted).into_iter().map(|m| format!("{}: {:?} {}", m.path, m.found.map(|f| f.to_string()), m.wanted)).collect();
         assert_eq!(
             lines,
             [

@@ -64,7 +64,11 @@ mod tests {
 
     fn totals() -> Totals {
         let hostile = "it says <\"&'>\nand \u{1b}[2J ]]> \u{1}";
-        let all = vec![ran("good", Status::Passed, &[]), ran("b <a>", Status::Failed, &["x: expected 1, found 2", hostile]), ran("c", Status::Error, &["no file"])];
+        let all = vec![
+            ran("good", Status::Passed, &[]),
+            ran("b <a>", Status::Failed, &["x: expected 1, found 2", hostile]),
+            ran("c", Status::Error, &["no file"]),
+        ];
         Totals { ran: all, left: 2, time: Duration::from_millis(1_500) }
     }
 
@@ -97,7 +101,13 @@ mod tests {
         assert_eq!(&lines[..3], ["TAP version 14", "1..3", "ok 1 - s/a.test.yaml: good"]);
         assert_eq!(tap.matches("\n  ---\n").count(), tap.matches("\n  ...\n").count());
         assert!(lines.contains(&"not ok 2 - s/a.test.yaml: b <a>") && tap.lines().all(|line| !line.contains('\u{1b}')), "{tap}");
-        let body: Vec<&str> = lines.iter().skip_while(|line| **line != "  ---").skip(1).take_while(|line| **line != "  ...").map(|line| line.trim_start_matches("  ")).collect();
+        let body: Vec<&str> = lines
+            .iter()
+            .skip_while(|line| **line != "  ---")
+            .skip(1)
+            .take_while(|line| **line != "  ...")
+            .map(|line| line.trim_start_matches("  "))
+            .collect();
         let yaml: serde_json::Value = serde_saphyr::from_str(&body.join("\n")).unwrap();
         assert_eq!(yaml["severity"], "fail");
     }
@@ -105,7 +115,10 @@ mod tests {
     #[test]
     fn json_has_a_version_and_stable_names() {
         let value: serde_json::Value = serde_json::from_str(&write(&totals(), Format::Json)).unwrap();
-        assert_eq!((&value["schemaVersion"], &value["passed"], &value["failed"], &value["errors"]), (&1.into(), &1.into(), &1.into(), &1.into()));
+        assert_eq!(
+            (&value["schemaVersion"], &value["passed"], &value["failed"], &value["errors"]),
+            (&1.into(), &1.into(), &1.into(), &1.into())
+        );
         assert_eq!(value["cases"][1]["id"], "s/a.test.yaml: b <a>");
         assert_eq!(value["cases"][0]["peakMemoryBytes"], 1 << 20);
     }

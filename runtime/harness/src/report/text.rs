@@ -23,11 +23,9 @@ pub(super) fn write(totals: &Totals, verbosity: Verbosity) -> String {
         }
     }
     let mut parts = vec![format!("{} passed", totals.count(Status::Passed))];
-    for (count, what) in [
-        (totals.count(Status::Failed), "failed"),
-        (totals.count(Status::Error), "could not be judged"),
-        (totals.left, "not begun"),
-    ] {
+    for (count, what) in
+        [(totals.count(Status::Failed), "failed"), (totals.count(Status::Error), "could not be judged"), (totals.left, "not begun")]
+    {
         if count > 0 {
             parts.push(format!("{count} {what}"));
         }

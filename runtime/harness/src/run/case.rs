@@ -55,9 +55,7 @@ impl Runner {
         let outcome = match case.slot {
             None => running.passes(),
             Some(SlotName::KonnectEnv) => running.question::<KonnectEnv>(|stocked| &stocked.policies.konnect_env),
-            Some(SlotName::ConflictResolution) => {
-                running.question::<ConflictResolution>(|stocked| &stocked.policies.conflict_resolution)
-            }
+            Some(SlotName::ConflictResolution) => running.question::<ConflictResolution>(|stocked| &stocked.policies.conflict_resolution),
             Some(SlotName::PluginPackaging) => running.question::<PluginPackaging>(|stocked| &stocked.policies.plugin_packaging),
         };
         let status = match outcome {

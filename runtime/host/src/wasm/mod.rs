@@ -39,8 +39,8 @@ use std::{
 
 pub use self::{
     builtin::{Builtin, SOURCE as BUILTIN_SOURCE},
-    call::Usage,
     cache::Error as CacheError,
+    call::Usage,
     check::{Check, Step, Verdict},
     child::{COMPILE_CHILD_ARG, compile_child_main},
     engine::{Allocation, SLOT_MEMORY},

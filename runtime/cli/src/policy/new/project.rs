@@ -103,12 +103,17 @@ mod tests {
         for slot in SlotName::ALL {
             let files = rust("my-policy", slot);
             let has = |name: &str| files.iter().any(|(path, _)| path == name);
-            for name in ["Cargo.toml", "src/lib.rs", "sdk/src/lib.rs", "default/src/lib.rs", "default/src/settings.schema.json", "wit/types.wit"] {
+            for name in
+                ["Cargo.toml", "src/lib.rs", "sdk/src/lib.rs", "default/src/lib.rs", "default/src/settings.schema.json", "wit/types.wit"]
+            {
                 assert!(has(name), "{slot}: no {name}");
             }
             assert!(has("suites/my-policy.test.yaml") && !files.iter().any(|(path, _)| path.contains("..") || path.contains("component/")));
             for (path, text) in &files {
-                assert!(!text.contains("{{") || path.starts_with("sdk/") || path.starts_with("default/") || path.ends_with("policy.yaml"), "{path}");
+                assert!(
+                    !text.contains("{{") || path.starts_with("sdk/") || path.starts_with("default/") || path.ends_with("policy.yaml"),
+                    "{path}"
+                );
                 assert!(!text.contains("\"../../wit\"") && !text.contains(".workspace = true"), "{path} names the repository");
             }
         }
