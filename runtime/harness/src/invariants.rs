@@ -8,7 +8,7 @@ use weir_core::plan::Outcome;
 
 use crate::{
     judge::label,
-    pass::{Cluster, Kinds, Report},
+    pass::{Cluster, Kinds, Report, STATUS},
     suite::{Ending, Expect},
 };
 
@@ -25,17 +25,36 @@ pub(crate) fn deterministic(first: &Value, second: &Value) -> Vec<String> {
     vec![format!("deterministic: the same again gives something else: {}", fields.join("; "))]
 }
 
-/// A second pass writes nothing.
+/// A second pass writes nothing but statuses: it is the first one to see the children.
 pub(crate) fn settles(second: &Report) -> Vec<String> {
-    if second.writes.is_empty() {
+    written("second", second.writes.iter().filter(|write| !is_status(write)))
+}
+
+/// Whether a second pass wrote a status, so that only a third one can show that everything has settled.
+pub(crate) fn wrote_status(second: &Report) -> bool {
+    second.writes.iter().any(|write| is_status(write))
+}
+
+/// A third pass writes nothing at all.
+pub(crate) fn settled(third: &Report) -> Vec<String> {
+    written("third", third.writes.iter())
+}
+
+fn is_status(write: &str) -> bool {
+    write.starts_with(STATUS)
+}
+
+fn written<'a>(pass: &str, writes: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let writes: Vec<&str> = writes.map(String::as_str).collect();
+    if writes.is_empty() {
         return Vec::new();
     }
-    let named: Vec<&str> = second.writes.iter().take(NAMED).map(String::as_str).collect();
-    let more = match second.writes.len().saturating_sub(NAMED) {
+    let more = match writes.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    vec![format!("settles: a second pass writes again: {}{more}", named.join(", "))]
+    let named: Vec<&str> = writes.into_iter().take(NAMED).collect();
+    vec![format!("settles: a {pass} pass writes again: {}{more}", named.join(", "))]
 }
 
 /// What is written can be written.
@@ -57,7 +76,8 @@ pub(crate) fn valid(report: &Report, cluster: &Cluster, kinds: &Kinds) -> Vec<St
             misses.push(format!("valid: {label} is written twice"));
         }
     }
-    for subject in cluster.subjects() {
+    let seen: BTreeSet<String> = report.statuses.iter().map(label).collect();
+    for subject in cluster.subjects().filter(|subject| seen.contains(&label(subject))) {
         let Some(schema) = kinds.schemas().get(&text(subject, "/apiVersion"), &text(subject, "/kind")) else { continue };
         let mut subject = subject.clone();
         schema.default(&mut subject);

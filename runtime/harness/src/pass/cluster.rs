@@ -165,7 +165,8 @@ impl Cluster {
         let uid = done.meta.uid.clone().unwrap_or_else(|| names::offline_uid(done.kind, &namespace, &name));
         at(&mut value, &["metadata"], |metadata| {
             metadata.insert("uid".into(), json!(uid));
-            metadata.insert("generation".into(), json!(done.meta.generation.unwrap_or(1)));
+            // A pass that saw no generation took none down either.
+            metadata.extend(done.meta.generation.map(|generation| ("generation".to_owned(), json!(generation))));
             let times = [("creationTimestamp", &done.meta.creation_timestamp), ("deletionTimestamp", &done.meta.deletion_timestamp)];
             metadata.extend(times.into_iter().filter_map(|(name, time)| Some((name.to_owned(), json!(time.as_ref()?)))));
         });

@@ -23,6 +23,7 @@ use weir_core::{
     policy::{Finding, Policies, Severity},
 };
 
+pub(crate) use self::report::STATUS;
 pub use self::{
     artifacts::{Artifacts, Pull, Untaken, Verify, Whole, core_artifact},
     cluster::Cluster,

@@ -15,6 +15,9 @@ use weir_core::{
 use super::installations::Planned;
 use crate::exit::Exit;
 
+/// How a written status begins in [`Report::writes`].
+pub(crate) const STATUS: &str = "the status of ";
+
 /// Everything a plan says.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
@@ -75,7 +78,7 @@ impl Report {
         let object = of.object.clone();
         self.writes.extend(plan.changes.iter().map(|change| written(&object, change)));
         if plan.status_changed {
-            self.writes.push(format!("the status of {object}"));
+            self.writes.push(format!("{STATUS}{object}"));
         }
         for change in plan.changes {
             match change {

@@ -198,8 +198,12 @@ impl Running<'_, '_> {
             self.missed(invariants::deterministic(&output, &again));
         }
         if self.holds(Invariant::Settles) && cluster.unclear().is_empty() && !report.statuses.is_empty() {
-            let second = once(&mut cluster.clone())?;
+            let mut after = cluster.clone();
+            let second = once(&mut after)?;
             self.missed(invariants::settles(&second));
+            if invariants::wrote_status(&second) {
+                self.missed(invariants::settled(&once(&mut after)?));
+            }
         }
         self.calls();
         self.snapshot(snapshot, &snapshot::steady(&output, &stocked.policies))
