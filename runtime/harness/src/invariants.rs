@@ -8,7 +8,7 @@ use weir_core::plan::Outcome;
 
 use crate::{
     judge::label,
-    pass::{Cluster, Kinds, Report, STATUS},
+    pass::{Cluster, Kinds, Purpose, Report, Write},
     suite::{Ending, Expect},
 };
 
@@ -25,14 +25,9 @@ pub(crate) fn deterministic(first: &Value, second: &Value) -> Vec<String> {
     vec![format!("deterministic: the same again gives something else: {}", fields.join("; "))]
 }
 
-/// A second pass writes nothing but statuses: it is the first one to see the children.
+/// A second pass makes nothing. It may say what it is the first to see, and take away what the first one has put out of use.
 pub(crate) fn settles(second: &Report) -> Vec<String> {
-    written("second", second.writes.iter().filter(|write| !is_status(write)))
-}
-
-/// Whether a second pass wrote a status, so that only a third one can show that everything has settled.
-pub(crate) fn wrote_status(second: &Report) -> bool {
-    second.writes.iter().any(|write| is_status(write))
+    written("second", second.writes.iter().filter(|write| write.purpose == Purpose::Makes))
 }
 
 /// A third pass writes nothing at all.
@@ -40,12 +35,8 @@ pub(crate) fn settled(third: &Report) -> Vec<String> {
     written("third", third.writes.iter())
 }
 
-fn is_status(write: &str) -> bool {
-    write.starts_with(STATUS)
-}
-
-fn written<'a>(pass: &str, writes: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let writes: Vec<&str> = writes.map(String::as_str).collect();
+fn written<'a>(pass: &str, writes: impl Iterator<Item = &'a Write>) -> Vec<String> {
+    let writes: Vec<&str> = writes.map(|write| write.what.as_str()).collect();
     if writes.is_empty() {
         return Vec::new();
     }

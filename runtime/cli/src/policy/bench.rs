@@ -14,7 +14,7 @@ use weir_host::wasm::Config;
 use super::{
     Common,
     report::{Lines, Output},
-    subject::{Flags, Named, named, subject},
+    subject::{Named, SubjectFlags, named, subject},
 };
 use crate::exit::{Exit, Failure};
 
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long = "fail-if", value_name = "FIGURE>LIMIT")]
     fail_if: Vec<FailIf>,
     #[command(flatten)]
-    flags: Flags,
+    flags: SubjectFlags,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]

@@ -18,7 +18,7 @@ use weir_host::wasm::Wasm;
 use super::{
     Common,
     report::Output,
-    subject::{Flags, Named, named, subject},
+    subject::{Named, SubjectFlags, named, subject},
 };
 use crate::{
     exit::{Exit, Failure},
@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     new_settings: Option<PathBuf>,
     #[command(flatten)]
-    flags: Flags,
+    flags: SubjectFlags,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use weir_host::wasm::Line;
 use super::{
     Common,
     report::{Lines, Output},
-    subject::{Flags, Named, named, subject},
+    subject::{Named, SubjectFlags, named, subject},
 };
 use crate::{
     exit::{Exit, Failure},
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE|DIR|-")]
     input: PathBuf,
     #[command(flatten)]
-    flags: Flags,
+    flags: SubjectFlags,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]

@@ -39,7 +39,7 @@ pub(super) fn named(text: &str) -> Result<Named, String> {
 
 /// The flags that go with it.
 #[derive(Debug, clap::Args)]
-pub(super) struct Flags {
+pub(super) struct SubjectFlags {
     /// The slot, where the component is for several.
     #[arg(long, value_name = "SLOT", value_parser = super::check::slot)]
     slot: Option<SlotName>,
@@ -55,7 +55,7 @@ pub(super) struct Flags {
 }
 
 /// Finds the component and what it runs with.
-pub(super) fn subject(named: &Named, flags: &Flags, common: &Common) -> anyhow::Result<Subject> {
+pub(super) fn subject(named: &Named, flags: &SubjectFlags, common: &Common) -> anyhow::Result<Subject> {
     let (mut subject, policy_limits) = match named {
         Named::Component(source) => {
             let component = component(source, common)?;
@@ -101,7 +101,7 @@ fn slot_of(bytes: &[u8], wanted: Option<SlotName>) -> Result<SlotName, Failure> 
     }
 }
 
-fn of_manifest(path: &Path, flags: &Flags, common: &Common) -> anyhow::Result<(Subject, Words)> {
+fn of_manifest(path: &Path, flags: &SubjectFlags, common: &Common) -> anyhow::Result<(Subject, Words)> {
     let wrong = |why: String| Failure::usage(format!("{}: {why}", path.display()));
     let kinds = Kinds::new()?;
     let loaded = manifest::load(sources::read(&[path.to_owned()])?, kinds.schemas(), "default");

@@ -23,11 +23,10 @@ use weir_core::{
     policy::{Finding, Policies, Severity},
 };
 
-pub(crate) use self::report::STATUS;
 pub use self::{
     artifacts::{Artifacts, Pull, Untaken, Verify, Whole, core_artifact},
     cluster::Cluster,
-    report::{Of, Report},
+    report::{Of, Purpose, Report, Write},
 };
 use self::{gather::World, installations::Planned};
 use crate::exit::{Exit, Failure};

@@ -15,8 +15,25 @@ use weir_core::{
 use super::installations::Planned;
 use crate::exit::Exit;
 
-/// How a written status begins in [`Report::writes`].
-pub(crate) const STATUS: &str = "the status of ";
+/// What a write is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Something is made, or made otherwise.
+    Makes,
+    /// Something goes that nobody uses any more.
+    Removes,
+    /// What is so is said: a status, or its half for machines in an annotation.
+    Says,
+}
+
+/// Something that would be written to the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// What for.
+    pub purpose: Purpose,
+    /// What, for a line.
+    pub what: String,
+}
 
 /// Everything a plan says.
 #[derive(Debug, Default, Serialize)]
@@ -45,7 +62,7 @@ pub struct Report {
     pub held: Vec<String>,
     /// What would be written to the cluster, events aside: empty once everything is as it should be.
     #[serde(skip)]
-    pub writes: Vec<String>,
+    pub writes: Vec<Write>,
     /// How the command ends.
     #[serde(skip)]
     pub exit: Option<Exit>,
@@ -78,7 +95,7 @@ impl Report {
         let object = of.object.clone();
         self.writes.extend(plan.changes.iter().map(|change| written(&object, change)));
         if plan.status_changed {
-            self.writes.push(format!("{STATUS}{object}"));
+            self.writes.push(Write { purpose: Purpose::Says, what: format!("the status of {object}") });
         }
         for change in plan.changes {
             match change {
@@ -147,24 +164,27 @@ impl Of<ObjectMeta> {
 }
 
 /// One line for one effect.
-fn written(of: &str, change: &Change) -> String {
+fn written(of: &str, change: &Change) -> Write {
+    use Purpose::{Makes, Removes, Says};
     let target = |verb: &str, target: &Target| format!("{verb} {} {}/{}", target.kind.api().1, target.namespace, target.name);
-    match change {
+    let (purpose, what) = match change {
         Change::Apply { object, first: _ } => {
             let (meta, text) = (object.meta(), |text: &Option<String>| text.clone().unwrap_or_default());
-            format!("apply {} {}/{}", object.kind().api().1, text(&meta.namespace), text(&meta.name))
+            (Makes, format!("apply {} {}/{}", object.kind().api().1, text(&meta.namespace), text(&meta.name)))
         }
-        Change::MintCertificate(request) => format!("make the certificate {}", request.metadata.name.clone().unwrap_or_default()),
-        Change::ProvideContent(request) => format!("provide plugin content {} in {}", request.hash, request.namespace),
-        Change::ReleaseContent { target: of, owner: _ } => target("release", of),
-        Change::Delete(of) => target("delete", of),
-        Change::TakeOver(of) => target("take over", of),
-        Change::Reclaim(of) => target("reclaim", of),
-        Change::SetFinalizer { key, present: true } => format!("add finalizer {key} to {of}"),
-        Change::SetFinalizer { key, present: false } => format!("remove finalizer {key} from {of}"),
-        Change::SetAnnotation { key, value: _ } => format!("set annotation {key} of {of}"),
-        Change::RemoveAnnotation { key } => format!("remove annotation {key} of {of}"),
-    }
+        Change::MintCertificate(request) => (Makes, format!("make the certificate {}", request.metadata.name.clone().unwrap_or_default())),
+        Change::ProvideContent(request) => (Makes, format!("provide plugin content {} in {}", request.hash, request.namespace)),
+        Change::ReleaseContent { target: of, owner: _ } => (Removes, target("release", of)),
+        Change::Delete(of) => (Removes, target("delete", of)),
+        Change::TakeOver(of) => (Makes, target("take over", of)),
+        Change::Reclaim(of) => (Makes, target("reclaim", of)),
+        Change::SetFinalizer { key, present: true } => (Makes, format!("add finalizer {key} to {of}")),
+        Change::SetFinalizer { key, present: false } => (Removes, format!("remove finalizer {key} from {of}")),
+        Change::SetAnnotation { key, value: _ } if key == keys::PLUGINS => (Says, format!("set annotation {key} of {of}")),
+        Change::SetAnnotation { key, value: _ } => (Makes, format!("set annotation {key} of {of}")),
+        Change::RemoveAnnotation { key } => (Removes, format!("remove annotation {key} of {of}")),
+    };
+    Write { purpose, what }
 }
 
 fn version(kind: &str) -> &'static str {
