@@ -7,6 +7,7 @@ use weir_api::names;
 use weir_core::plan::Outcome;
 
 use crate::{
+    exit::Failure,
     judge::label,
     pass::{Cluster, Kinds, Purpose, Report, Write},
     suite::{Ending, Expect},
@@ -25,17 +26,25 @@ pub(crate) fn deterministic(first: &Value, second: &Value) -> Vec<String> {
     vec![format!("deterministic: the same again gives something else: {}", fields.join("; "))]
 }
 
-/// A second pass makes nothing. It may say what it is the first to see, and take away what the first one has put out of use.
-pub(crate) fn settles(second: &Report) -> Vec<String> {
-    written("second", second.writes.iter().filter(|write| write.purpose == Purpose::Makes))
+/// Passes until nothing is written: what a pass puts out of use goes in the next one, and may put something else out of use.
+const PASSES: usize = 5;
+
+/// Further passes make nothing. They may say what they are the first to see, and take away what was put out of use; soon they write nothing.
+pub(crate) fn settles(mut pass: impl FnMut() -> Result<Report, Failure>) -> Result<Vec<String>, Failure> {
+    for number in 2..2 + PASSES {
+        let report = pass()?;
+        let made = written(number, report.writes.iter().filter(|write| write.purpose == Purpose::Makes));
+        if report.writes.is_empty() || !made.is_empty() {
+            return Ok(made);
+        }
+        if number == PASSES + 1 {
+            return Ok(written(number, report.writes.iter()));
+        }
+    }
+    Ok(Vec::new())
 }
 
-/// A third pass writes nothing at all.
-pub(crate) fn settled(third: &Report) -> Vec<String> {
-    written("third", third.writes.iter())
-}
-
-fn written<'a>(pass: &str, writes: impl Iterator<Item = &'a Write>) -> Vec<String> {
+fn written<'a>(pass: usize, writes: impl Iterator<Item = &'a Write>) -> Vec<String> {
     let writes: Vec<&str> = writes.map(|write| write.what.as_str()).collect();
     if writes.is_empty() {
         return Vec::new();
@@ -45,7 +54,7 @@ fn written<'a>(pass: &str, writes: impl Iterator<Item = &'a Write>) -> Vec<Strin
         more => format!(" and {more} more"),
     };
     let named: Vec<&str> = writes.into_iter().take(NAMED).collect();
-    vec![format!("settles: a {pass} pass writes again: {}{more}", named.join(", "))]
+    vec![format!("settles: pass {pass} over the same writes again: {}{more}", named.join(", "))]
 }
 
 /// What is written can be written.

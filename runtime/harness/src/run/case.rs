@@ -199,11 +199,7 @@ impl Running<'_, '_> {
         }
         if self.holds(Invariant::Settles) && cluster.unclear().is_empty() && !report.statuses.is_empty() {
             let mut after = cluster.clone();
-            let second = once(&mut after)?;
-            self.missed(invariants::settles(&second));
-            if !second.writes.is_empty() {
-                self.missed(invariants::settled(&once(&mut after)?));
-            }
+            self.missed(invariants::settles(|| once(&mut after))?);
         }
         self.calls();
         self.snapshot(snapshot, &snapshot::steady(&output, &stocked.policies))
