@@ -93,9 +93,7 @@ impl Artifacts {
             Err(error) => return Fetch::Failed { message: format!("spec.image: {error}"), transient: false, digest: None },
         };
         let found = match (self.given.get(&reference.to_string()), &self.pull) {
-            (Some(Given { artifact, reference: _ }), _) => {
-                artifact.clone().map_err(|message| Untaken { message, transient: false })
-            }
+            (Some(Given { artifact, reference: _ }), _) => artifact.clone().map_err(|message| Untaken { message, transient: false }),
             (None, Some(pull)) => pull(&reference),
             (None, None) => return Fetch::NotAsked,
         };
