@@ -30,12 +30,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Sources. The component crates of the defaults, suites and what was built are no part of a project.
+/// Sources. The component crates of the defaults, suites, what was built and published contracts are no part of a project.
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && !["component", "suites", "target"].contains(&name.as_str()) {
+        if path.is_dir() && !["component", "suites", "target", "frozen"].contains(&name.as_str()) {
             walk(&path, files)?;
         } else if [".rs", ".json", ".wit"].iter().any(|end| name.ends_with(end)) {
             files.push(path);

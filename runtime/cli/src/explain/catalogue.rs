@@ -267,8 +267,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     entry(
         "InvalidName",
-        "a finding or a refusal of a default policy",
-        "A name is none that a variable, or a plugin, can have.",
+        "a finding or a refusal of a default policy, a reason of a remote plugin",
+        "A name is none that a variable, or a plugin, can have; or the label of a remote plugin's Service has no name in it.",
         "Variables are C identifiers; plugins have letters, digits, `_` and `-`.",
     ),
     entry(

@@ -1,10 +1,10 @@
 //! `weir explain CODE`: what a word in a status, an event or a report means, and what to do about it.
 
 mod catalogue;
+mod remote;
 
 use serde::Serialize;
 
-use self::catalogue::ENTRIES;
 use crate::exit::{Exit, Failure};
 
 /// Shown after the flags.
@@ -37,14 +37,19 @@ struct Entry {
     cure: &'static str,
 }
 
+/// All codes.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    catalogue::ENTRIES.iter().chain(remote::ENTRIES)
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// A code that nobody knows ([`Exit::Usage`]).
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let found: Vec<&Entry> = match &args.code {
-        None => ENTRIES.iter().collect(),
-        Some(code) => ENTRIES.iter().filter(|entry| entry.code.eq_ignore_ascii_case(code)).collect(),
+        None => entries().collect(),
+        Some(code) => entries().filter(|entry| entry.code.eq_ignore_ascii_case(code)).collect(),
     };
     if let (Some(code), true) = (&args.code, found.is_empty()) {
         return Err(Failure::usage(unknown(code)).into());
@@ -67,7 +72,7 @@ fn unknown(code: &str) -> String {
         let known = entry.code.to_lowercase();
         !lower.is_empty() && (known.contains(&lower) || lower.contains(&known))
     };
-    let near: Vec<&str> = ENTRIES.iter().filter(near).map(|entry| entry.code).take(5).collect();
+    let near: Vec<&str> = entries().filter(near).map(|entry| entry.code).take(5).collect();
     let hint = if near.is_empty() { "`weir explain` prints all".to_owned() } else { format!("near it are {}", near.join(", ")) };
     format!("no code {code:?} of Weir or its default policies; {hint}")
 }
@@ -77,12 +82,12 @@ mod tests {
     use std::{collections::BTreeSet, path::Path};
 
     use regex::Regex;
-    use weir_core::plan::Outcome;
+    use weir_core::{plan::Outcome, remote::reason::Reason};
 
     use super::*;
 
     fn known() -> BTreeSet<&'static str> {
-        ENTRIES.iter().map(|entry| entry.code).collect()
+        entries().map(|entry| entry.code).collect()
     }
 
     /// First groups of a pattern in the sources below a folder; tests of the sources aside.
@@ -116,6 +121,9 @@ mod tests {
         for word in Regex::new("= \"([A-Za-z]+)\"").unwrap().captures_iter(reasons) {
             assert!(known.contains(word.get(1).unwrap().as_str()), "{word:?}");
         }
+        for reason in Reason::ALL {
+            assert!(known.contains(reason.as_str()), "{reason:?}");
+        }
     }
 
     #[test]
@@ -141,9 +149,9 @@ mod tests {
         for exit in exits {
             assert!(known().contains(format!("exit-{}", exit.number()).as_str()), "{exit:?}");
         }
-        let lower: BTreeSet<String> = ENTRIES.iter().map(|entry| entry.code.to_lowercase()).collect();
-        assert_eq!(lower.len(), ENTRIES.len());
-        assert!(ENTRIES.iter().all(|entry| !entry.means.is_empty() && !entry.cure.is_empty()));
+        let lower: BTreeSet<String> = entries().map(|entry| entry.code.to_lowercase()).collect();
+        assert_eq!(lower.len(), entries().count());
+        assert!(entries().all(|entry| !entry.means.is_empty() && !entry.cure.is_empty()));
     }
 
     #[test]
