@@ -97,10 +97,10 @@ pub struct Plan {
     pub registry: crate::registry::Flags,
     /// YAML file that says whose signatures artifacts need (docs/registries.md); nothing is verified without it. Signatures are in the registry,
     /// so that --pull is needed, also for what --artifact gives.
-    #[arg(long, env = "WEIR_VERIFICATION_FILE", value_name = "FILE")]
+    #[arg(long, env = "WEIR_VERIFICATION_FILE", value_name = "FILE", value_parser = path_if_any())]
     pub verification_file: Option<PathBuf>,
     /// Whose certificates and logs count for keyless signatures: a trusted_root.json of sigstore.
-    #[arg(long, env = "WEIR_TRUST_ROOT", value_name = "FILE")]
+    #[arg(long, env = "WEIR_TRUST_ROOT", value_name = "FILE", value_parser = path_if_any())]
     pub trust_root: Option<PathBuf>,
     /// Let DataPlanes use installations of other namespaces without a ReferenceGrant, as Kong's operator does.
     #[arg(long, env = "WEIR_ALLOW_CROSS_NAMESPACE_PLUGINS")]
@@ -180,6 +180,11 @@ fn artifact(text: &str) -> Result<(String, PathBuf), String> {
         Some((reference, path)) if !reference.is_empty() && !path.is_empty() => Ok((reference.to_owned(), path.into())),
         Some(_) | None => Err("write REF=PATH, with the reference as spec.image has it".into()),
     }
+}
+
+/// A path, or nothing: an environment variable that is empty is there.
+pub(crate) fn path_if_any() -> impl clap::builder::TypedValueParser<Value = PathBuf> {
+    clap::builder::TypedValueParser::map(clap::builder::OsStringValueParser::new(), PathBuf::from)
 }
 
 /// `$XDG_CACHE_HOME/weir`, else `~/.cache/weir`, else nothing.

@@ -12,7 +12,7 @@ use weir_host::oci::Proxies;
 use weir_operator::{Config, leader, telemetry};
 
 use crate::{
-    args::{default_cache, slot_file},
+    args::{default_cache, path_if_any, slot_file},
     exit::{Exit, Failure},
     names,
 };
@@ -53,7 +53,7 @@ pub struct Args {
     settings: Vec<(SlotName, PathBuf)>,
     /// Where compiled components are kept; empty keeps none.
     #[arg(long, env = "WEIR_CACHE_DIR", value_name = "DIR", default_value_os_t = default_cache(),
-          value_parser = clap::builder::TypedValueParser::map(clap::builder::OsStringValueParser::new(), PathBuf::from))]
+          value_parser = path_if_any())]
     cache_dir: PathBuf,
     /// Name of the cluster, as policies see it.
     #[arg(long, env = "WEIR_CLUSTER_NAME", value_name = "NAME", default_value = "", value_parser = names::label_value)]
@@ -132,20 +132,20 @@ pub struct Args {
     registry_cas: Vec<PathBuf>,
     /// YAML file that says how registries are reached: mirrors, CAs, proxies, credentials (docs/registries.md). It is read again when it
     /// changes.
-    #[arg(long, env = "WEIR_REGISTRIES_FILE", value_name = "FILE")]
+    #[arg(long, env = "WEIR_REGISTRIES_FILE", value_name = "FILE", value_parser = path_if_any())]
     registries_file: Option<PathBuf>,
     /// Docker config with credentials for plugins and policies that name no pull Secret. It is read again when it changes.
-    #[arg(long, env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE")]
+    #[arg(long, env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE", value_parser = path_if_any())]
     registry_auth_file: Option<PathBuf>,
     /// Run the credential helpers that this docker config names for this registry, or for what is below this path of one. Repeatable; none is
     /// run by default.
     #[arg(long = "credential-helpers", env = "WEIR_CREDENTIAL_HELPERS", value_name = "PREFIX", value_delimiter = ',')]
     credential_helpers: Vec<String>,
     /// YAML file that says whose signatures plugins and policies need (docs/registries.md). It is read again when it changes.
-    #[arg(long, env = "WEIR_VERIFICATION_FILE", value_name = "FILE")]
+    #[arg(long, env = "WEIR_VERIFICATION_FILE", value_name = "FILE", value_parser = path_if_any())]
     verification_file: Option<PathBuf>,
     /// Whose certificates and logs count for keyless signatures: a trusted_root.json of sigstore. It is read again when it changes.
-    #[arg(long, env = "WEIR_TRUST_ROOT", value_name = "FILE")]
+    #[arg(long, env = "WEIR_TRUST_ROOT", value_name = "FILE", value_parser = path_if_any())]
     trust_root: Option<PathBuf>,
     /// Addresses of Services and pods: registries there are reached only when their host is named. Repeatable; the API server's own address is
     /// one of them.

@@ -37,6 +37,7 @@ pub(crate) const DEPLOYMENT: Kind = kind("apps/v1", "Deployment", "deployments")
 pub(crate) const REPLICA_SET: Kind = kind("apps/v1", "ReplicaSet", "replicasets");
 pub(crate) const POD: Kind = kind("v1", "Pod", "pods");
 pub(crate) const SERVICE: Kind = kind("v1", "Service", "services");
+const ENDPOINT_SLICE: Kind = kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices");
 pub(crate) const SECRET: Kind = kind("v1", "Secret", "secrets");
 pub(crate) const CONFIG_MAP: Kind = kind("v1", "ConfigMap", "configmaps");
 pub(crate) const HPA: Kind = kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers");
@@ -60,7 +61,7 @@ pub(crate) const VALIDATING: Kind = admission("ValidatingAdmissionPolicy", "vali
 const MUTATING_BINDING: Kind = admission("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings");
 const VALIDATING_BINDING: Kind = admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings");
 
-const ALL: [Kind; 26] = [
+const ALL: [Kind; 27] = [
     DATA_PLANE,
     EXTENSION,
     EXTENSION_V2,
@@ -87,6 +88,7 @@ const ALL: [Kind; 26] = [
     VALIDATING,
     MUTATING_BINDING,
     VALIDATING_BINDING,
+    ENDPOINT_SLICE,
 ];
 
 impl Kind {

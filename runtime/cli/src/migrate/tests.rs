@@ -89,7 +89,7 @@ fn what_stands_in_the_way_is_told() {
     };
     let (text, exit) = said(&collected);
     assert!(text.contains("does not run"), "{text}");
-    assert!(text.contains("held: ") && text.contains("kong:2.8"), "{text}");
+    assert!(text.contains("held: ") && text.contains("Kong 2.8 is below 3.0.0"), "{text}");
     assert!(text.contains("made by Gateway edge"), "{text}");
     assert!(text.contains("ControlPlane: 2"), "{text}");
     assert_eq!(exit, Exit::Held);

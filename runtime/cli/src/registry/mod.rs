@@ -23,7 +23,8 @@ const MAX_FILE: u64 = 1 << 20;
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Flags {
     /// Credentials: a docker config file, whose credential helpers are run. By default `weir policy` takes Docker's own, `weir plan` none.
-    #[arg(long, visible_alias = "authfile", env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE")]
+    #[arg(long, visible_alias = "authfile", env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE",
+          value_parser = crate::args::path_if_any())]
     pub registry_auth_file: Option<PathBuf>,
     /// Registry that is spoken to in plain HTTP. Repeatable; loopback needs none.
     #[arg(long = "insecure-registry", env = "WEIR_INSECURE_REGISTRY", value_name = "HOST[:PORT]", value_delimiter = ',')]
@@ -32,7 +33,7 @@ pub struct Flags {
     #[arg(long = "registry-ca", env = "WEIR_REGISTRY_CA", value_name = "FILE", value_delimiter = ',')]
     pub registry_cas: Vec<PathBuf>,
     /// YAML file that says how registries are reached: mirrors, CAs, proxies, credentials (docs/registries.md).
-    #[arg(long, env = "WEIR_REGISTRIES_FILE", value_name = "FILE")]
+    #[arg(long, env = "WEIR_REGISTRIES_FILE", value_name = "FILE", value_parser = crate::args::path_if_any())]
     pub registries_file: Option<PathBuf>,
 }
 

@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn cases_have_what_the_suite_says_unless_they_say_otherwise() {
         let all = of("timeoutMs: 500\nsettings: {konnect-env: {a: 1}}\ngiven: {now: 2026-05-05T00:00:00Z, manifests: [m.yaml]}\n\
-             cases:\n- {name: x, expect: {}}\n- {name: y, given: {objects: [{}]}, limits: {memory: 8Mi}, settings: {konnect-env: {b: 2}}, expect: {snapshot: true}}")
+             cases:\n- {name: first, expect: {}}\n- {name: second, given: {objects: [{}]}, limits: {memory: 8Mi}, settings: {konnect-env: {b: 2}}, expect: {snapshot: true}}")
         .unwrap();
         let [x, y] = all.as_slice() else { panic!("{all:?}") };
         assert_eq!((x.limits.timeout(), y.limits.timeout()), (Duration::from_millis(500), Duration::from_millis(200)));
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(y.given.now.as_deref(), Some("2026-05-05T00:00:00Z"));
         assert_eq!(y.settings[&SlotName::KonnectEnv], serde_json::json!({"b": 2}));
         assert_eq!((x.snapshot(), y.snapshot()), (false, true));
-        assert_eq!(x.origin.to_string(), "dir/a.yaml: x");
+        assert_eq!(x.origin.to_string(), "dir/a.yaml: first");
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn bed(name: &'static str, body: impl AsyncFnOnce(Bed) + Send + 'static) -> Tria
         let Some(helm) = tools(&format!("kube chart {name}")) else { return Ok(()) };
         let Ok(cluster) = cluster::chart(NAMESPACE, &["weir", "weir-crds", "weir-cleanup"]) else { return Ok(()) };
         cluster::runtime().block_on(async {
-            let slug = format!("chart-{}", name.split(' ').next().unwrap());
+            let slug = format!("chart-{}", name.split([' ', ':']).next().unwrap());
             let logs = Arc::new(Mutex::new(Vec::new()));
             let ns = Ns::create(cluster.client.clone(), &slug, cluster.audit.clone(), logs).await;
             let helm = helm.with(&cluster.kubeconfig());

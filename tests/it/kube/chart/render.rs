@@ -22,6 +22,7 @@ pub(super) fn tests() -> Vec<Trial> {
         rendered("refuses values that nobody reads", typos),
         rendered("gives the operator the rules of the one list", list),
         rendered("in some namespaces has no rule for all of them", namespaced),
+        rendered("gives namespaces of remote plugins their rules", plugins),
         rendered("has a page for every alert", alerts),
     ]
 }
@@ -137,7 +138,7 @@ fn roles<'a>(all: &'a [Value], kind: &str, namespace: &str, name: &str) -> Vec<&
 fn list(helm: &Helm) {
     let all = helm.template(&values_of("default"), &[]);
     assert_eq!(rules_of(roles(&all, "ClusterRole", "", "weir:weir-system")), listed(rbac::CLUSTER.into_iter().chain([rbac::KONG_LEASE])));
-    assert_eq!(rules_of(roles(&all, "Role", NAMESPACE, "weir")), listed(rbac::OWN_NAMESPACE));
+    assert_eq!(rules_of(roles(&all, "Role", NAMESPACE, "weir")), listed(rbac::OWN_NAMESPACE.into_iter().chain(rbac::PLUGIN_NAMESPACE)));
     assert_eq!(rules_of(roles(&all, "ClusterRole", "", "weir:weir-system:crds")), listed(rbac::CRDS));
     assert_eq!(rules_of(roles(&all, "ClusterRole", "", "weir:weir-system:cleanup")), listed(rbac::CLEANUP));
     // Every binding is to an account of this release.
@@ -150,11 +151,23 @@ fn list(helm: &Helm) {
     }
 }
 
+fn plugins(helm: &Helm) {
+    let all = helm.template(&values_of("everything"), &[]);
+    for namespace in ["plugins", "more-plugins"] {
+        let found = roles(&all, "Role", namespace, "weir:weir-system-plugins");
+        assert_eq!(rules_of(found), listed(rbac::PLUGIN_NAMESPACE), "{namespace}");
+    }
+    let words = args(&of_kind(&all, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]);
+    for word in ["--plugin-namespace=plugins", "--plugin-namespace=more-plugins", "--cnpg-plugins=true"] {
+        assert!(words.iter().any(|found| found == word), "{word}: {words:?}");
+    }
+}
+
 fn namespaced(helm: &Helm) {
     let all = helm.template(&values_of("namespaced"), &[]);
     let reach = |reach: rbac::Reach| rbac::CLUSTER.into_iter().chain([rbac::KONG_LEASE]).filter(move |rule| rule.reach == reach);
     assert_eq!(rules_of(roles(&all, "ClusterRole", "", "weir:weir-system")), listed(reach(rbac::Reach::Cluster)));
-    let own = listed(rbac::OWN_NAMESPACE.into_iter().chain(reach(rbac::Reach::WatchedAndOwn)));
+    let own = listed(rbac::OWN_NAMESPACE.into_iter().chain(rbac::PLUGIN_NAMESPACE).chain(reach(rbac::Reach::WatchedAndOwn)));
     assert_eq!(rules_of(roles(&all, "Role", NAMESPACE, "weir")), own);
     let watched = listed(reach(rbac::Reach::Watched).chain(reach(rbac::Reach::WatchedAndOwn)));
     for namespace in ["team-a", "team-b"] {

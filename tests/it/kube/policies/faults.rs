@@ -70,7 +70,7 @@ fn answer(path: &str, wasm: &[u8]) -> Answer {
         ("half", "blobs") => Answer::Half(WASM, wasm.to_vec()),
         ("short", "blobs") => Answer::Good(WASM, wasm[..wasm.len() / 2].to_vec()),
         ("endless" | "huge", "blobs") => Answer::Endless,
-        ("metadata", "blobs") => Answer::Redirect("http://169.254.169.254/latest/meta-data/".into()),
+        ("metadata", "blobs") => Answer::Redirect("https://169.254.169.254/latest/meta-data/".into()),
         (_, _) => Answer::Missing,
     }
 }
