@@ -63,7 +63,11 @@ impl Registry {
             Some(file) => file.registries(registries),
             None => registries,
         };
-        let named = flags.registry_auth_file.as_deref().or(file.as_ref().and_then(registries_file::File::auth_file));
+        let named = flags
+            .registry_auth_file
+            .as_deref()
+            .filter(|path| !path.as_os_str().is_empty())
+            .or(file.as_ref().and_then(registries_file::File::auth_file));
         let login = Arc::new(Login::find(named, lookup)?);
         let for_mirrors = Arc::clone(&login);
         let puller = Puller::new(registries).map_err(|error| Failure::usage(error.to_string()))?;

@@ -100,7 +100,7 @@ async fn found(lab: Lab) {
     // Another name: the plugin does not call itself so, and the younger one has the name at once.
     system.edit(SERVICE, "one", json!({"metadata": {"labels": {"weir.dev/plugin-name": "other.example.com"}}})).await;
     says(&system, "two", ["Ready", "True", "Ready"], &["version 2"], CONVERGED).await;
-    says(&system, "one", ["Ready", "False", "NameMismatch"], &[PLUGIN, "other.example.com"], CONVERGED).await;
+    says(&system, "one", ["Ready", "False", "NameMismatch"], &[PLUGIN, "the label of its Service must say the same"], CONVERGED).await;
     // Without the label it is no plugin, and only our conditions go.
     system.edit(SERVICE, "one", json!({"metadata": {"labels": {"weir.dev/plugin-name": null}}})).await;
     system
