@@ -14,7 +14,7 @@ use crate::kube::{
     api::{self, CLUSTER_ROLE, CRD, DATA_PLANE, DEPLOYMENT, EXTENSION, JSON, Kind, LEASE, POLICY, ROLE, SERVICE, SERVICE_ACCOUNT},
     install::{self, Running, established},
     ns::{CONVERGED, Ns, READY},
-    shape::{condition, extended, extension, gateway, gateway_with, holds, name_of, same, tls_secret},
+    shape::{condition, extended, extension, gateway, gateway_with, holds, merge, name_of, same, tls_secret},
 };
 
 pub(super) fn tests() -> Vec<Trial> {
@@ -99,7 +99,7 @@ async fn life(bed: Bed) {
     let mut running = operator(&bed).await;
     ns.apply(&tls_secret("client")).await;
     ns.apply(&extension("api", "client")).await;
-    ns.apply(&gateway_with("gw", extended("api"))).await;
+    ns.apply(&inner("gw")).await;
     ns.ready("gw", READY).await;
     let probe = running.metrics_url();
     let output = install::weir(&["probe", &probe, "--contains", "weir_leader 1", "--wait", "20s"]);
@@ -213,4 +213,11 @@ async fn foreign(bed: Bed) {
     assert_eq!(again["metadata"]["resourceVersion"], taken["metadata"]["resourceVersion"]);
     established(client).await;
     bed.ns.apply(&gateway("kept")).await;
+}
+
+/// A gateway with a Konnect environment that is reached from inside: nobody gives load balancers an address here.
+pub(super) fn inner(name: &str) -> Value {
+    let mut object = gateway_with(name, extended("api"));
+    merge(&mut object, json!({"spec": {"network": {"services": {"ingress": {"type": "ClusterIP"}}}}}));
+    object
 }

@@ -180,7 +180,8 @@ fn namespaced(helm: &Helm) {
 
     // Its own namespace is one of the watched ones: one Role there has everything.
     let all = helm.template(&values_of("own-namespace"), &["-n", "default"]);
-    let every = reach(rbac::Reach::Watched).chain(reach(rbac::Reach::WatchedAndOwn)).chain(rbac::OWN_NAMESPACE);
+    let every =
+        reach(rbac::Reach::Watched).chain(reach(rbac::Reach::WatchedAndOwn)).chain(rbac::OWN_NAMESPACE).chain(rbac::PLUGIN_NAMESPACE);
     assert_eq!(rules_of(roles(&all, "Role", "default", "weir")), listed(every));
 }
 

@@ -8,13 +8,13 @@ use weir_api::rbac::{CLUSTER, KONG_LEASE, OWN_NAMESPACE, Rule};
 
 use super::{
     Bed, NAMESPACE, RELEASE, bed,
-    life::{operator, release, system},
+    life::{inner, operator, release, system},
 };
 use crate::kube::{
     api::{self, CLUSTER_ROLE, DATA_PLANE, EXTENSION, Kind, MERGE, POLICY, ROLE},
     audit::{Audit, lines},
     install::Running,
-    shape::{extended, extension, gateway_with, holds, merge, tls_secret},
+    shape::{extension, holds, merge, tls_secret},
 };
 
 pub(super) fn tests() -> Vec<Trial> {
@@ -39,7 +39,7 @@ async fn each(bed: Bed) {
     ns.apply(&tls_secret("client")).await;
     ns.apply(&extension("api", "client")).await;
     let scaling = json!({"horizontal": {"minReplicas": 1, "maxReplicas": 3}});
-    let mut object = gateway_with("gw", extended("api"));
+    let mut object = inner("gw");
     merge(
         &mut object,
         json!({"spec": {
