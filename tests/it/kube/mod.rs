@@ -1,4 +1,4 @@
-//! `weir operator` against a real API server, controller manager, scheduler, etcd and KWOK (issue 4).
+//! `weir operator` against a real API server, controller manager, scheduler, etcd and KWOK.
 
 mod admission;
 mod adopt;
