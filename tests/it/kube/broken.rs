@@ -1,4 +1,4 @@
-//! What somebody who tried to break the operator found (issue 4): each was wrong once.
+//! What somebody who tried to break the operator found: each was wrong once.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The cluster CA and the admin certificates: made, used, renewed with an overlap (design section 4, issue 4 item 3).
+//! The cluster CA and the admin certificates: made, used, renewed with an overlap.
 
 use std::time::{Duration, Instant};
 

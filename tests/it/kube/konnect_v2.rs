@@ -1,4 +1,4 @@
-//! The API-driven KonnectExtension: read, followed, never written; its kind may come before the operator or after it (issue 10).
+//! The API-driven KonnectExtension: read, followed, never written; its kind may come before the operator or after it.
 
 use std::time::{Duration, Instant};
 

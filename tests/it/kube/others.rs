@@ -1,4 +1,4 @@
-//! Other writers of our objects: repaired where it is ours, left alone where it is not, and never a fight (issue 4, item 5).
+//! Other writers of our objects: repaired where it is ours, left alone where it is not, and never a fight.
 
 use std::time::Duration;
 
