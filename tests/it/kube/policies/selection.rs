@@ -43,7 +43,7 @@ async fn selection(lab: Lab) {
     answers("internal", Some("http://special:1")).await;
     answers("public", None).await;
     system
-        .eventually(CONVERGED, "the one that lost says to whom", async || {
+        .eventually(std::time::Duration::from_secs(60), "the one that lost says to whom", async || {
             let object = system.get(POLICY, "everybody").await?;
             let ready = condition(&object, "Ready").cloned().unwrap_or_default();
             let message = ready["message"].as_str().unwrap_or_default();
