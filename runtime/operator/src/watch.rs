@@ -203,21 +203,6 @@ pub async fn namespaced<G, T>(
 pub async fn optional<G, T>(
     watching: &Watching,
     kind: ObjectKind,
-    optional: Optional<'_>,
-    cache: &Cache<T>,
-    keep: impl Fn(G::Object) -> Option<T>,
-    changed: impl Fn(Change<T>),
-) where
-    G: Guard + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    T: Cached,
-{
-    optional_of::<G, T>(watching, kind, (optional, Selection::default()), cache, keep, changed).await;
-}
-
-/// The same for some of its objects.
-pub async fn optional_of<G, T>(
-    watching: &Watching,
-    kind: ObjectKind,
     (optional, selection): (Optional<'_>, Selection),
     cache: &Cache<T>,
     keep: impl Fn(G::Object) -> Option<T>,

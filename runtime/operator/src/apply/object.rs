@@ -30,6 +30,17 @@ pub enum Patched {
     Failed(kube::Error),
 }
 
+impl Patched {
+    /// What an error of such a write means.
+    pub(super) fn of(error: kube::Error) -> Self {
+        match Failed::of(&error) {
+            Failed::Conflict | Failed::Exists => Self::Stale,
+            Failed::Gone | Failed::Leaving => Self::Gone,
+            Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => Self::Failed(error),
+        }
+    }
+}
+
 impl Writer {
     /// Patches the status. `old` is the live one: fields that are no longer there are removed.
     pub async fn status<K, S>(&self, kind: ObjectKind, cache: &Cache<K>, object: &K, old: Option<&S>, new: &S) -> Patched
@@ -120,13 +131,7 @@ impl Writer {
                 cache.answered(slim_served(answer));
                 Patched::Done
             }
-            Err(error) => match Failed::of(&error) {
-                Failed::Conflict | Failed::Exists => Patched::Stale,
-                Failed::Gone | Failed::Leaving => Patched::Gone,
-                Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => {
-                    Patched::Failed(error)
-                }
-            },
+            Err(error) => Patched::of(error),
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use weir_api::keys;
 use weir_core::remote::Key;
 
-use super::{Failed, Patched, Writer};
+use super::{Patched, Writer};
 use crate::metrics::{ObjectKind, Verb};
 
 impl Writer {
@@ -29,13 +29,7 @@ impl Writer {
                 self.metrics.wrote(ObjectKind::Service, Verb::PatchStatus);
                 Patched::Done
             }
-            Err(error) => match Failed::of(&error) {
-                Failed::Conflict | Failed::Exists => Patched::Stale,
-                Failed::Gone | Failed::Leaving => Patched::Gone,
-                Failed::Forbidden | Failed::Invalid | Failed::Transient(_) | Failed::Certificate | Failed::Content => {
-                    Patched::Failed(error)
-                }
-            },
+            Err(error) => Patched::of(error),
         }
     }
 }

@@ -48,7 +48,7 @@ async fn api_driven(context: &Context, watching: &Watching) {
     optional::<DeserializeGuard<konnect_v2::KonnectExtension>, _>(
         watching,
         ObjectKind::KonnectApiExtension,
-        Optional { wait: NOTICED, served: &served },
+        (Optional { wait: NOTICED, served: &served }, Selection::default()),
         &context.world.api_extensions,
         |o| Some(slim_api_extension(o)),
         |change| api_driven_changed(context, &change),

@@ -64,7 +64,7 @@ async fn grants(context: &Context, watching: &Watching) {
     let new = optional::<DeserializeGuard<v1::ReferenceGrant>, _>(
         watching,
         kind,
-        wait,
+        (wait, Selection::default()),
         &world.grants,
         |o| Some(Grant::v1(o)),
         |change| grant(context, &change),
@@ -72,7 +72,7 @@ async fn grants(context: &Context, watching: &Watching) {
     let old = optional::<DeserializeGuard<v1beta1::ReferenceGrant>, _>(
         watching,
         kind,
-        wait,
+        (wait, Selection::default()),
         &world.beta_grants,
         |o| Some(Grant::v1beta1(o)),
         |change| grant(context, &change),

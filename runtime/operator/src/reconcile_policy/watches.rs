@@ -9,7 +9,7 @@ use crate::{
     cache::{Cached, Change, Key},
     context::Context,
     metrics::ObjectKind,
-    watch::{Optional, Watching, optional},
+    watch::{Optional, Selection, Watching, optional},
     world::slim_served,
 };
 
@@ -25,7 +25,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
     let policies = optional::<DeserializeGuard<ReconcilePolicy>, _>(
         &watching,
         ObjectKind::ReconcilePolicy,
-        Optional { wait: NOTICED, served: &served },
+        (Optional { wait: NOTICED, served: &served }, Selection::default()),
         &c.world.policies,
         |o| Some(slim_served(o)),
         |change| itself(c, &change),

@@ -15,7 +15,7 @@ use weir_core::remote::validate::{CNPG, WEIR};
 use crate::{
     context::Context,
     metrics::ObjectKind,
-    watch::{Optional, Pending, Selection, Watching, optional_of},
+    watch::{Optional, Pending, Selection, Watching, optional},
     world::{name_only, slim},
 };
 
@@ -39,7 +39,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
     let may = |served| Optional { wait: NOTICED, served };
     let labelled = |label: &str| Selection::labels(label);
     futures::join!(
-        optional_of::<DeserializeGuard<Service>, _>(
+        optional::<DeserializeGuard<Service>, _>(
             own,
             ObjectKind::Service,
             (may(&ignore), labelled(WEIR.name)),
@@ -50,7 +50,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
         async {
             if remote.settings.cnpg {
                 let of = (may(&ignore), labelled(CNPG.name));
-                optional_of::<DeserializeGuard<Service>, _>(
+                optional::<DeserializeGuard<Service>, _>(
                     own,
                     ObjectKind::Service,
                     of,
@@ -61,7 +61,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
                 .await;
             }
         },
-        optional_of::<PartialObjectMeta<Secret>, _>(
+        optional::<PartialObjectMeta<Secret>, _>(
             own,
             ObjectKind::Secret,
             (may(&ignore), Selection::default()),
@@ -69,7 +69,7 @@ pub async fn run(context: Arc<Context>, watching: Watching) {
             |o| Some(name_only(o)),
             |_| changed()
         ),
-        optional_of::<DeserializeGuard<EndpointSlice>, _>(
+        optional::<DeserializeGuard<EndpointSlice>, _>(
             own,
             ObjectKind::EndpointSlice,
             (may(&slices_served), labelled("kubernetes.io/service-name")),
