@@ -8,7 +8,7 @@ use super::{
         call::Call,
         referrers::tag,
         text,
-        verify::find::{LIMITS, MAX_BYTES, is_of_content, is_signature, likely},
+        verify::find::{LIMITS, MAX_BYTES, fetched, is_signature, likely, note},
         whole::{Links, Room},
     },
     Form, MOST, Signature, Signatures,
@@ -19,26 +19,6 @@ struct Found {
     signatures: Signatures,
     room: Room,
     opened: BTreeSet<String>,
-}
-
-impl Found {
-    fn problem(&mut self, problem: String) {
-        if !self.signatures.problems.contains(&problem) {
-            self.signatures.problems.push(problem);
-        }
-    }
-
-    /// What was fetched; an error that is about this content only is noted.
-    fn fetched<T>(&mut self, fetched: Result<T, Error>) -> Result<Option<T>, Error> {
-        match fetched {
-            Ok(fetched) => Ok(Some(fetched)),
-            Err(error) if is_of_content(&error) => {
-                self.problem(error.to_string());
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// Where a signature is said to be.
@@ -56,7 +36,7 @@ impl Call<'_> {
                 self.take(&tag, Said { of, form: Form::Simple, artifact_type: None }, &mut found).await?;
             }
             let referrers = self.referrers(of, &LIMITS).await;
-            for referrer in found.fetched(referrers)?.map(likely).unwrap_or_default() {
+            for referrer in fetched(&mut found.signatures.problems, referrers)?.map(likely).unwrap_or_default() {
                 let said = Said { of, form: Form::Bundle, artifact_type: referrer.artifact_type };
                 self.take(&referrer.digest, said, &mut found).await?;
             }
@@ -69,32 +49,32 @@ impl Call<'_> {
             return Ok(());
         }
         if found.opened.len() > MOST.saturating_mul(2) || found.signatures.all.len() >= MOST {
-            found.problem(format!("only the first {MOST} signatures are carried; delete old ones"));
+            note(&mut found.signatures.problems, format!("only the first {MOST} signatures are carried; delete old ones"));
             return Ok(());
         }
-        let fetched = match (self.manifest(version, &LIMITS).await, said.form) {
+        let manifest = match (self.manifest(version, &LIMITS).await, said.form) {
             // Most artifacts have signatures of one form only; what is listed should be there.
             (Err(Error::NotFound { .. }), Form::Simple) => return Ok(()),
             (fetched, Form::Simple | Form::Bundle) => fetched,
         };
-        let Some(fetched) = found.fetched(fetched)? else { return Ok(()) };
-        let links = match Links::parse(&fetched.bytes, &LIMITS) {
+        let Some(manifest) = fetched(&mut found.signatures.problems, manifest)? else { return Ok(()) };
+        let links = match Links::parse(&manifest.bytes, &LIMITS) {
             Ok(links) if links.blobs().any(|blob| is_signature(&blob.media_type)) => links,
             Ok(_) => return Ok(()),
             Err(error) => {
-                found.problem(format!("{version}: {error}"));
+                note(&mut found.signatures.problems, format!("{version}: {error}"));
                 return Ok(());
             }
         };
         if let Some(large) = links.blobs().find(|blob| blob.size > MAX_BYTES) {
             let (size, most) = (text::bytes(large.size), text::bytes(MAX_BYTES));
-            found.problem(format!("{version}: a blob of {size}; at most {most} are carried"));
+            note(&mut found.signatures.problems, format!("{version}: a blob of {size}; at most {most} are carried"));
             return Ok(());
         }
         let blobs = self.blobs(&links, &mut found.room).await;
-        let Some(blobs) = found.fetched(blobs)? else { return Ok(()) };
-        let media_type = links.media_type(&fetched.media_type);
-        let upload = Upload { media_type, digest: fetched.digest, manifest: fetched.bytes, blobs, images: Vec::new() };
+        let Some(blobs) = fetched(&mut found.signatures.problems, blobs)? else { return Ok(()) };
+        let media_type = links.media_type(&manifest.media_type);
+        let upload = Upload { media_type, digest: manifest.digest, manifest: manifest.bytes, blobs, images: Vec::new() };
         let Said { of, form, artifact_type } = said;
         found.signatures.all.push(Signature { of: of.to_owned(), form, artifact_type, upload });
         Ok(())

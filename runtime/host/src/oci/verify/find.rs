@@ -70,7 +70,7 @@ impl Call<'_> {
                 .looked_for
                 .push(format!("referrers of {digest}{}", tag(digest, "").map(|tag| format!(" (tag {tag})")).unwrap_or_default()));
             let referrers = self.referrers(digest, &LIMITS).await;
-            for referrer in search.fetched(referrers)?.map(likely).unwrap_or_default() {
+            for referrer in fetched(&mut search.problems, referrers)?.map(likely).unwrap_or_default() {
                 let place = format!("referrer {}", referrer.digest);
                 self.open(&referrer.digest, &place, true, &mut search).await?;
             }
@@ -84,24 +84,24 @@ impl Call<'_> {
             return Ok(());
         }
         if search.opened.len() >= MAX_SIGNATURES || search.found.len() >= MAX_SIGNATURES {
-            search.problem(format!("only the first {MAX_SIGNATURES} are read; delete old signatures"));
+            note(&mut search.problems, format!("only the first {MAX_SIGNATURES} are read; delete old signatures"));
             return Ok(());
         }
-        let fetched = match self.manifest(version, &LIMITS).await {
+        let manifest = match self.manifest(version, &LIMITS).await {
             // Most artifacts have signatures of one form only; what is listed should be there.
             Err(Error::NotFound { .. }) if !listed => return Ok(()),
             fetched => fetched,
         };
         search.opened.insert(version.to_owned());
-        let Some(fetched) = search.fetched(fetched)? else { return Ok(()) };
-        match Document::parse(&fetched.bytes, Some(&fetched.media_type), &LIMITS) {
+        let Some(manifest) = fetched(&mut search.problems, manifest)? else { return Ok(()) };
+        match Document::parse(&manifest.bytes, Some(&manifest.media_type), &LIMITS) {
             Ok(Document::Image(image)) => self.layers(image, place, search).await,
             Ok(Document::Index(_)) => {
-                search.problem(format!("{place} is an index, which is no signature"));
+                note(&mut search.problems, format!("{place} is an index, which is no signature"));
                 Ok(())
             }
             Err(error) => {
-                search.problem(format!("{place}: {error}"));
+                note(&mut search.problems, format!("{place}: {error}"));
                 Ok(())
             }
         }
@@ -114,15 +114,18 @@ impl Call<'_> {
             }
             let bundle = layer.media_type.starts_with(BUNDLE);
             if search.found.len() >= MAX_SIGNATURES {
-                search.problem(format!("only the first {MAX_SIGNATURES} are read; delete old signatures"));
+                note(&mut search.problems, format!("only the first {MAX_SIGNATURES} are read; delete old signatures"));
                 break;
             }
             if layer.size > MAX_BYTES {
-                search.problem(format!("{place}: a signature of {}; at most {} are read", text::bytes(layer.size), text::bytes(MAX_BYTES)));
+                note(
+                    &mut search.problems,
+                    format!("{place}: a signature of {}; at most {} are read", text::bytes(layer.size), text::bytes(MAX_BYTES)),
+                );
                 continue;
             }
             let bytes = self.signature(&layer).await;
-            let Some(bytes) = search.fetched(bytes)? else { continue };
+            let Some(bytes) = fetched(&mut search.problems, bytes)? else { continue };
             let content = if bundle { Content::Bundle(bytes) } else { Content::Simple { payload: bytes, annotations: layer.annotations } };
             search.found.push(Found { place: place.to_owned(), content });
         }
@@ -135,23 +138,22 @@ impl Call<'_> {
     }
 }
 
-impl Search {
-    /// What was fetched, if it was; an error that is about this content only is noted.
-    fn fetched<T>(&mut self, fetched: Result<T, Error>) -> Result<Option<T>, Error> {
-        match fetched {
-            Ok(fetched) => Ok(Some(fetched)),
-            Err(error) if is_of_content(&error) => {
-                self.problem(error.to_string());
-                Ok(None)
-            }
-            Err(error) => Err(error),
+/// What was fetched, if it was; an error that is about this content only is noted.
+pub(in super::super) fn fetched<T>(problems: &mut Vec<String>, fetched: Result<T, Error>) -> Result<Option<T>, Error> {
+    match fetched {
+        Ok(fetched) => Ok(Some(fetched)),
+        Err(error) if is_of_content(&error) => {
+            note(problems, error.to_string());
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
+}
 
-    fn problem(&mut self, problem: String) {
-        if !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
+/// Notes a problem, once.
+pub(in super::super) fn note(problems: &mut Vec<String>, problem: String) {
+    if !problems.contains(&problem) {
+        problems.push(problem);
     }
 }
 
@@ -161,7 +163,7 @@ pub(in super::super) fn is_signature(media_type: &str) -> bool {
 }
 
 /// Whether an error is about this content only, and says nothing of the registry.
-pub(in super::super) fn is_of_content(error: &Error) -> bool {
+fn is_of_content(error: &Error) -> bool {
     matches!(
         error,
         Error::NotFound { .. }
