@@ -187,6 +187,11 @@ pub(crate) fn path_if_any() -> impl clap::builder::TypedValueParser<Value = Path
     clap::builder::TypedValueParser::map(clap::builder::OsStringValueParser::new(), PathBuf::from)
 }
 
+/// What a flag of [`path_if_any`] names, if anything.
+pub(crate) fn named(path: Option<&PathBuf>) -> Option<&PathBuf> {
+    path.filter(|path| !path.as_os_str().is_empty())
+}
+
 /// `$XDG_CACHE_HOME/weir`, else `~/.cache/weir`, else nothing.
 pub(crate) fn default_cache() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);

@@ -12,7 +12,7 @@ use weir_host::oci::Proxies;
 use weir_operator::{Config, leader, telemetry};
 
 use crate::{
-    args::{default_cache, path_if_any, slot_file},
+    args::{default_cache, named, path_if_any, slot_file},
     exit::{Exit, Failure},
     names,
 };
@@ -252,7 +252,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         identity,
         policies: args.policies.clone(),
         settings: args.settings.clone(),
-        cache_dir: (!args.cache_dir.as_os_str().is_empty()).then(|| args.cache_dir.clone()),
+        cache_dir: named(Some(&args.cache_dir)).cloned(),
         cluster_name: args.cluster_name.clone(),
         cluster_labels: args.cluster_labels.iter().cloned().collect(),
         validate_images: args.validate_images,
@@ -275,11 +275,11 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         registry_cas: args.registry_cas.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect(),
         allowed_registries: given(&args.allowed_registries),
         cluster_ranges: ranges(&args.cluster_ranges, |name| std::env::var(name).ok()),
-        registries_file: file(args.registries_file.as_ref()),
-        registry_auth_file: file(args.registry_auth_file.as_ref()),
+        registries_file: named(args.registries_file.as_ref()).cloned(),
+        registry_auth_file: named(args.registry_auth_file.as_ref()).cloned(),
         credential_helpers: given(&args.credential_helpers),
-        verification_file: file(args.verification_file.as_ref()),
-        trust_root: file(args.trust_root.as_ref()),
+        verification_file: named(args.verification_file.as_ref()).cloned(),
+        trust_root: named(args.trust_root.as_ref()).cloned(),
         plugin_namespaces: given(&args.plugin_namespaces),
         cnpg_plugins: args.cnpg_plugins,
         proxies: proxies(|name| std::env::var(name).ok()),
@@ -290,11 +290,6 @@ fn config(args: &Args) -> anyhow::Result<Config> {
 /// An environment variable that is empty gives one empty value.
 fn given(values: &[String]) -> Vec<String> {
     values.iter().filter(|value| !value.is_empty()).cloned().collect()
-}
-
-/// A variable that is empty names no file.
-fn file(path: Option<&PathBuf>) -> Option<PathBuf> {
-    path.filter(|path| !path.as_os_str().is_empty()).cloned()
 }
 
 /// What is given, and the API server's own address, as every pod knows it.

@@ -28,17 +28,16 @@ impl Verification {
     /// # Errors
     /// A file that cannot be used.
     pub(super) fn new(args: &args::Plan, registry: Option<Rc<Registry>>) -> Result<Self, Failure> {
-        let given = |path: &Option<std::path::PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
-        let root = given(&args.trust_root).map(|path| {
-            let json = registry::read("--trust-root", &path, MAX_TRUST_ROOT as u64)?;
+        let root = args::named(args.trust_root.as_ref()).map(|path| {
+            let json = registry::read("--trust-root", path, MAX_TRUST_ROOT as u64)?;
             TrustRoot::parse(&json).map_err(|error| Failure::usage(format!("--trust-root {}: {error}", path.display())))
         });
         let root = root.transpose()?;
-        let Some(path) = given(&args.verification_file) else {
+        let Some(path) = args::named(args.verification_file.as_ref()) else {
             return Ok(Self { list: verification_file::File::default(), root, registry });
         };
         let wrong = |problem: String| Failure::usage(format!("--verification-file {problem}"));
-        let list = verification_file::read(&path).map_err(|error| wrong(error.to_string()))?;
+        let list = verification_file::read(path).map_err(|error| wrong(error.to_string()))?;
         if list.wants_identities() && root.is_none() {
             let problem =
                 "it asks for keyless signatures, and nothing says whose certificates count: name a trusted_root.json with --trust-root";

@@ -14,7 +14,10 @@ pub use self::{
     login::Lookup,
 };
 use self::{login::Login, progress::Progress};
-use crate::exit::Failure;
+use crate::{
+    args::{named, path_if_any},
+    exit::Failure,
+};
 
 /// Largest file of CAs, bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -24,7 +27,7 @@ const MAX_FILE: u64 = 1 << 20;
 pub struct Flags {
     /// Credentials: a docker config file, whose credential helpers are run. By default `weir policy` takes Docker's own, `weir plan` none.
     #[arg(long, visible_alias = "authfile", env = "WEIR_REGISTRY_AUTH_FILE", value_name = "FILE",
-          value_parser = crate::args::path_if_any())]
+          value_parser = path_if_any())]
     pub registry_auth_file: Option<PathBuf>,
     /// Registry that is spoken to in plain HTTP. Repeatable; loopback needs none.
     #[arg(long = "insecure-registry", env = "WEIR_INSECURE_REGISTRY", value_name = "HOST[:PORT]", value_delimiter = ',')]
@@ -33,7 +36,7 @@ pub struct Flags {
     #[arg(long = "registry-ca", env = "WEIR_REGISTRY_CA", value_name = "FILE", value_delimiter = ',')]
     pub registry_cas: Vec<PathBuf>,
     /// YAML file that says how registries are reached: mirrors, CAs, proxies, credentials (docs/registries.md).
-    #[arg(long, env = "WEIR_REGISTRIES_FILE", value_name = "FILE", value_parser = crate::args::path_if_any())]
+    #[arg(long, env = "WEIR_REGISTRIES_FILE", value_name = "FILE", value_parser = path_if_any())]
     pub registries_file: Option<PathBuf>,
 }
 
@@ -50,8 +53,11 @@ impl Registry {
     /// # Errors
     /// Settings and files that cannot be used ([`Exit::Usage`](crate::exit::Exit::Usage)).
     pub fn new(flags: &Flags, lookup: Lookup, quiet: bool) -> anyhow::Result<Self> {
-        let file = flags.registries_file.as_deref().filter(|path| !path.as_os_str().is_empty());
-        let file = file.map(registries_file::read).transpose().map_err(|error| Failure::usage(format!("--registries-file {error}")))?;
+        let file = named(flags.registries_file.as_ref());
+        let file = file
+            .map(|path| registries_file::read(path))
+            .transpose()
+            .map_err(|error| Failure::usage(format!("--registries-file {error}")))?;
         let cas = flags.registry_cas.iter().filter(|path| !path.as_os_str().is_empty());
         let registries = Registries {
             insecure: flags.insecure_registries.iter().filter(|host| !host.is_empty()).cloned().collect(),
@@ -63,12 +69,8 @@ impl Registry {
             Some(file) => file.registries(registries),
             None => registries,
         };
-        let named = flags
-            .registry_auth_file
-            .as_deref()
-            .filter(|path| !path.as_os_str().is_empty())
-            .or(file.as_ref().and_then(registries_file::File::auth_file));
-        let login = Arc::new(Login::find(named, lookup)?);
+        let auth_file = named(flags.registry_auth_file.as_ref()).map(PathBuf::as_path);
+        let login = Arc::new(Login::find(auth_file.or(file.as_ref().and_then(registries_file::File::auth_file)), lookup)?);
         let for_mirrors = Arc::clone(&login);
         let puller = Puller::new(registries).map_err(|error| Failure::usage(error.to_string()))?;
         let puller = puller.with_mirror_credentials(move |mirror| for_mirrors.of_mirror(mirror));
