@@ -3,64 +3,48 @@
 //! [`identity`], [`operator`], [`lifecycle`] and [`reconciler`] are wire-compatible with CNPG-I; [`policy`] carries the slots of Weir.
 //! Nothing here judges a message: plugins are untrusted, and `weir_host::remote` checks what they say.
 
-/// `cnpgi.identity.v1`: who a plugin is and what it offers.
-pub mod identity {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        clippy::all,
-        clippy::allow_attributes_without_reason,
-        reason = "generated; proto/ documents it"
-    )]
-    tonic::include_proto!("cnpgi.identity.v1");
+/// A module of one package: what is generated, and what goes with it.
+macro_rules! package {
+    ($(#[$doc:meta])* $name:ident, $package:literal $(, $($more:item)*)?) => {
+        $(#[$doc])*
+        pub mod $name {
+            #![allow(
+                missing_docs,
+                unreachable_pub,
+                clippy::all,
+                clippy::allow_attributes_without_reason,
+                reason = "generated; proto/ documents it"
+            )]
+            tonic::include_proto!($package);
+
+            $($($more)*)?
+        }
+    };
 }
 
-/// `cnpgi.operator.v1`: what a plugin says about the object it is configured on.
-pub mod operator {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        clippy::all,
-        clippy::allow_attributes_without_reason,
-        reason = "generated; proto/ documents it"
-    )]
-    tonic::include_proto!("cnpgi.operator.v1");
+package! {
+    /// `cnpgi.identity.v1`: who a plugin is and what it offers.
+    identity, "cnpgi.identity.v1"
 }
 
-/// `cnpgi.operator_lifecycle.v1`: hooks on objects that are written.
-pub mod lifecycle {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        clippy::all,
-        clippy::allow_attributes_without_reason,
-        reason = "generated; proto/ documents it"
-    )]
-    tonic::include_proto!("cnpgi.operator_lifecycle.v1");
+package! {
+    /// `cnpgi.operator.v1`: what a plugin says about the object it is configured on.
+    operator, "cnpgi.operator.v1"
 }
 
-/// `cnpgi.reconciler.v1`: hooks before and after a pass.
-pub mod reconciler {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        clippy::all,
-        clippy::allow_attributes_without_reason,
-        reason = "generated; proto/ documents it"
-    )]
-    tonic::include_proto!("cnpgi.reconciler.v1");
+package! {
+    /// `cnpgi.operator_lifecycle.v1`: hooks on objects that are written.
+    lifecycle, "cnpgi.operator_lifecycle.v1"
 }
 
-/// `weir.policy.v1alpha1`: the slots of Weir.
-pub mod policy {
-    #![allow(
-        missing_docs,
-        unreachable_pub,
-        clippy::all,
-        clippy::allow_attributes_without_reason,
-        reason = "generated; proto/ documents it"
-    )]
-    tonic::include_proto!("weir.policy.v1alpha1");
+package! {
+    /// `cnpgi.reconciler.v1`: hooks before and after a pass.
+    reconciler, "cnpgi.reconciler.v1"
+}
+
+package! {
+    /// `weir.policy.v1alpha1`: the slots of Weir.
+    policy, "weir.policy.v1alpha1",
 
     /// Key of the identity manifest that advertises `slot`.
     #[must_use]
