@@ -289,4 +289,7 @@ async fn away(lab: Lab) {
     })
     .await;
     assert!(operator.is_running(), "it gave up:\n{}", operator.log());
+    // Kubernetes' own components back off for up to a minute after an outage of this length, and whoever comes next needs them.
+    ns.apply(&gateway_with("after", json!({}))).await;
+    ns.ready("after", Duration::from_secs(180)).await;
 }
