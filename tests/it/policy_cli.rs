@@ -1,5 +1,7 @@
 //! `weir policy` against a real registry.
 
+mod wkg;
+
 use std::{
     fs,
     path::Path,
@@ -52,6 +54,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         test("policy exit codes", exit_codes),
         test("policy spoilt content is exit code 6", spoilt),
     ];
+    tests.extend(wkg::tests());
     tests.extend(HOSTILE.map(|(name, code, step)| test(format!("policy check of {name}"), move || hostile(name, code, step))));
     tests
 }
@@ -164,7 +167,7 @@ fn inspected() {
     assert_eq!(manifest["layers"][0]["annotations"]["org.opencontainers.image.title"], "two-slots.wasm");
     // People get the same without braces; a file has no manifest.
     let shown = text(&["inspect", &reference]);
-    assert!(shown.contains("slots       konnect-env, conflict-resolution\n"), "{shown}");
+    assert!(shown.contains("slots        konnect-env, conflict-resolution\n"), "{shown}");
     let of_file = json_of(&["inspect", &file]);
     assert!(of_file.get("manifestDigest").is_none() && of_file["layout"] == "bare", "{of_file}");
     assert_eq!(of_file["componentDigest"], report["componentDigest"]);

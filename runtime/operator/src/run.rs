@@ -142,6 +142,8 @@ async fn work(
         pending.all().await;
         context.policies.follower.settled(POLICIES_LOADED).await;
     };
+    // It may have to wait for an API server that is away, which a restart of this process would not bring back.
+    let start = alive(health, start);
     let Some(mut held) = held else {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => return Ok(()),
@@ -165,6 +167,20 @@ async fn work(
     }
     held.release().await;
     Ok(())
+}
+
+/// Does something long before the worker loop begins.
+async fn alive(health: &Health, start: impl Future<Output = ()>) {
+    let ticks = async {
+        loop {
+            health.tick();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        () = start => {}
+        () = ticks => {}
+    }
 }
 
 /// Runs the controllers until they are told to stop and have finished what they began.

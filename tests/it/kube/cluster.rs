@@ -3,7 +3,10 @@
 use std::{
     io::Write,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use kube::Client;
@@ -22,6 +25,8 @@ pub(crate) struct Cluster {
     pub(crate) run_dir: PathBuf,
     /// Logs of the operator that watches everything; none in the lab.
     pub(crate) logs: Arc<Mutex<Vec<PathBuf>>>,
+    /// Whether its API server was killed and is not back.
+    killed: AtomicBool,
     plane: Mutex<Option<ControlPlane>>,
     operator: Mutex<Option<Running>>,
 }
@@ -111,6 +116,7 @@ fn bare(name: &str, users: Vec<User>) -> Started {
         audit: plane.audit_log().to_owned(),
         run_dir: plane.run_dir().to_owned(),
         logs: Arc::default(),
+        killed: AtomicBool::new(false),
         plane: Mutex::new(Some(plane)),
         operator: Mutex::new(None),
     };
@@ -130,12 +136,21 @@ impl Cluster {
 
     /// SIGKILL to the API server, nothing else.
     pub(crate) fn kill_api_server(&self) {
+        self.killed.store(true, Ordering::SeqCst);
         lock(&self.plane).as_mut().unwrap().kill_api_server().unwrap();
     }
 
     /// The same API server again.
     pub(crate) fn start_api_server(&self) {
         lock(&self.plane).as_mut().unwrap().start_api_server().unwrap();
+        self.killed.store(false, Ordering::SeqCst);
+    }
+
+    /// What a test that failed has killed: the others need it.
+    pub(crate) fn mend(&self) {
+        if self.killed.load(Ordering::SeqCst) {
+            self.start_api_server();
+        }
     }
 
     /// What the operator that watches everything serves for scrapers and probes.

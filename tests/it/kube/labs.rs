@@ -118,6 +118,7 @@ pub(crate) fn lab(name: &'static str, body: impl AsyncFnOnce(Lab) + Send + 'stat
     Trial::test(format!("kube {}", name.replace('-', " ")), move || {
         let turn = lock(&TURN);
         let Ok(cluster) = cluster::lab() else { return Ok(()) };
+        cluster.mend();
         cluster::runtime().block_on(async {
             let logs: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
             let ns = Ns::create(cluster.client.clone(), name, cluster.audit.clone(), logs).await;

@@ -88,6 +88,11 @@ impl Demand {
             && self.verification == other.verification
     }
 
+    /// Whether it reads an object that is not watched: a CA bundle is a ConfigMap, and clusters have far too many of them for a cache.
+    pub fn rests_on_unwatched(&self) -> bool {
+        matches!(&self.source, Source::Oci(oci) if oci.ca_bundle_ref.is_some())
+    }
+
     /// The revision that a component of this digest would be.
     pub fn revision(&self, layer: &str) -> RevisionId {
         RevisionId { policy: self.policy.clone(), slot: self.slot, layer: layer.to_owned(), settings: self.settings_digest.clone() }

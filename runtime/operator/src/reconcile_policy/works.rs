@@ -28,6 +28,8 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// What needs somebody is tried again so often: he may mend a registry, of which no watch tells.
 const PERMANENT_WAIT: Duration = Duration::from_secs(600);
+/// Longest wait of what may be mended in an object that nobody watches.
+const UNWATCHED_WAIT: Duration = Duration::from_secs(30);
 
 /// What is worked on.
 pub struct Works {
@@ -177,7 +179,10 @@ impl Works {
             run.unwrap_or_else(|_| Work::Failed { failure: broken(&demand.image), found: Found::default() })
         };
         if let Work::Failed { failure, .. } = &work {
-            self.workshop.metrics.policies.swapped(demand.slot, Swap::Failed);
+            // The same again is not another candidate that failed.
+            if before != work {
+                self.workshop.metrics.policies.swapped(demand.slot, Swap::Failed);
+            }
             tracing::warn!(policy = %demand.policy, reason = failure.reason, message = failure.message, "a candidate cannot take over");
         }
         let mut table = self.table();
@@ -186,6 +191,7 @@ impl Works {
             Work::Failed { failure, .. } => {
                 let wait =
                     if failure.transient { FIRST_WAIT.saturating_mul(1 << item.times.min(9)).min(LONGEST_WAIT) } else { PERMANENT_WAIT };
+                let wait = if demand.rests_on_unwatched() { wait.min(UNWATCHED_WAIT) } else { wait };
                 item.times = item.times.saturating_add(1);
                 Some(Instant::now() + wait)
             }

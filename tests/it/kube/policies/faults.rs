@@ -182,9 +182,16 @@ async fn authorities(lab: Lab) {
     system.says(POLICY, "konnect", ["Resolved", "False", "CaInvalid"], &["spec.source.oci.caBundleRef", "no certificate"], ACTIVE).await;
     system.edit(POLICY, "konnect", trusting("theirs")).await;
     system.says(POLICY, "konnect", ["Resolved", "False", "Unusable"], &["no trusted connection"], ACTIVE).await;
-    system.apply(&bundle("ours", shop.registry.ca_pem().unwrap())).await;
-    system.edit(POLICY, "konnect", trusting("ours")).await;
-    active(&system, "konnect", &Descriptor::of(WASM, &wasm).digest).await;
+    // Mended in place: the policy says nothing new, and still it is noticed.
+    system.apply(&bundle("theirs", shop.registry.ca_pem().unwrap())).await;
+    let digest = Descriptor::of(WASM, &wasm).digest;
+    let noticed = Duration::from_secs(45);
+    system
+        .eventually(noticed, "the bundle that was mended is used", async || {
+            let found = system.get(POLICY, "konnect").await?;
+            holds(found["status"]["active"]["layerDigest"] == digest.as_str(), || found["status"].to_string())
+        })
+        .await;
 }
 
 /// Every file below a directory.
