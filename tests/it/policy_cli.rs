@@ -167,7 +167,7 @@ fn inspected() {
     assert_eq!(manifest["layers"][0]["annotations"]["org.opencontainers.image.title"], "two-slots.wasm");
     // People get the same without braces; a file has no manifest.
     let shown = text(&["inspect", &reference]);
-    assert!(shown.contains("slots        konnect-env, conflict-resolution\n"), "{shown}");
+    assert!(shown.contains("slots       konnect-env, conflict-resolution\n"), "{shown}");
     let of_file = json_of(&["inspect", &file]);
     assert!(of_file.get("manifestDigest").is_none() && of_file["layout"] == "bare", "{of_file}");
     assert_eq!(of_file["componentDigest"], report["componentDigest"]);

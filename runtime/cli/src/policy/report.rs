@@ -44,7 +44,7 @@ impl Lines {
     /// Adds a line; values come from strangers.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
         let value: String = value.chars().map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect();
-        self.0.push_str(format!("{name:<12} {value}").trim_end());
+        self.0.push_str(format!("{name:<11} {value}").trim_end());
         self.0.push('\n');
     }
 
