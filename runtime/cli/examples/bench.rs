@@ -46,6 +46,7 @@ fn main() {
     let host = Wasm::new(Config::default()).unwrap();
     let konnect = host.load::<KonnectEnv>(&bytes, "bench".into(), Value::Null, Limits::default()).unwrap();
     calls(konnect.as_ref());
+    hostile(&host, konnect.as_ref());
     let defaults = host.defaults().unwrap();
     plans(&defaults);
     fleet(&defaults);
@@ -101,6 +102,46 @@ fn calls(policy: &dyn Policy<KonnectEnv>) {
     times.sort_unstable();
     line(&format!("konnect-env, fresh instance, {CALLS} calls: p50"), &micros(times[CALLS / 2]), "60 µs");
     line("  p99", &micros(times[CALLS * 99 / 100]), "250 µs");
+}
+
+/// Guests that use up whatever they are given, alone and together, and a good policy beside them.
+fn hostile(host: &Wasm, good: &dyn Policy<KonnectEnv>) {
+    let guests = ["endless-loop", "memory-grower", "deep-recursion", "log-flood"].map(|name| {
+        let bytes = fs::read(root().join(format!("target/guests/hostile-{name}.wasm"))).expect("run `cargo xtask guests`");
+        host.load::<KonnectEnv>(&bytes, name.into(), Value::Null, Limits::default()).unwrap()
+    });
+    let input = input();
+    let deadline = Limits::default().timeout();
+    // How long after its deadline the answer is there, which is an error for all of them.
+    let late = |policy: &dyn Policy<KonnectEnv>| {
+        let start = Instant::now();
+        drop(block_on(policy.evaluate(&input)));
+        start.elapsed().saturating_sub(deadline)
+    };
+    let alone = guests.iter().flat_map(|guest| (0..10).map(|_| late(guest.as_ref()))).max().unwrap();
+    line("hostile guests, one at a time: latest after its deadline", &millis(alone), "20 ms");
+    let mut good_times = Vec::new();
+    let together = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..24)
+            .map(|number| {
+                let (guest, late) = (&guests[number % guests.len()], &late);
+                scope.spawn(move || (0..10).map(|_| late(guest.as_ref())).max().unwrap())
+            })
+            .collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            let start = Instant::now();
+            block_on(good.evaluate(&input)).unwrap();
+            good_times.push(start.elapsed());
+        }
+        threads.into_iter().map(|thread| thread.join().unwrap()).max().unwrap()
+    });
+    line("hostile guests, 24 at a time: latest after its deadline", &millis(together), "150 ms");
+    good_times.sort_unstable();
+    line(
+        &format!("  {} calls of a good policy beside them: p99", good_times.len()),
+        &millis(good_times[good_times.len() * 99 / 100]),
+        "100 ms",
+    );
 }
 
 fn input() -> konnect_env::Input {
