@@ -109,3 +109,19 @@ hostAliases:
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{/* Files that the operator reads again when they change: {flag, name, source, key}, as JSON. Whole directories are mounted, which follow their source. */}}
+{{- define "weir.files" -}}
+{{- $all := list
+  (dict "flag" "registries-file" "name" "registries" "source" .Values.registries.file "key" "registries.yaml")
+  (dict "flag" "registry-auth-file" "name" "registry-auth" "source" .Values.registries.authFile "key" ".dockerconfigjson")
+  (dict "flag" "verification-file" "name" "verification" "source" .Values.verification.file "key" "verification.yaml")
+  (dict "flag" "trust-root" "name" "trust-root" "source" .Values.verification.trustRoot "key" "trusted_root.json") -}}
+{{- $used := list -}}
+{{- range $all -}}
+{{- if .source -}}
+{{- $used = append $used (set . "key" (default .key .source.key)) -}}
+{{- end -}}
+{{- end -}}
+{{- $used | toJson -}}
+{{- end -}}

@@ -15,8 +15,8 @@ use crate::kube::{
     install,
 };
 
-/// Kinds of the Prometheus operator, whose schemas nobody here serves.
-const FOREIGN: &str = "ServiceMonitor,PrometheusRule";
+/// Kinds of the Prometheus operator and of cert-manager, whose schemas nobody here serves.
+const FOREIGN: &str = "ServiceMonitor,PrometheusRule,Certificate";
 
 pub(super) fn tests() -> Vec<Trial> {
     vec![bed("conforms to the schemas of the API server", conforms)]

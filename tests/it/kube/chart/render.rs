@@ -24,6 +24,8 @@ pub(super) fn tests() -> Vec<Trial> {
         rendered("in some namespaces has no rule for all of them", namespaced),
         rendered("gives namespaces of remote plugins their rules", plugins),
         rendered("has a page for every alert", alerts),
+        rendered("mounts the files that say how registries are reached and whose signatures count", mounted),
+        rendered("makes client certificates for remote plugins, or asks cert-manager", certificates),
     ]
 }
 
@@ -107,6 +109,10 @@ fn typos(helm: &Helm) {
         ("policies[0].name=a", "spec"),
         ("pullSecrets[0].name=a", "pullSecrets"),
         ("registries.ca.key=a", "ca"),
+        ("registries.file.key=a", "file"),
+        ("registries.authFile.configMap=a", "authFile"),
+        ("verification.trustRoots.secret=a", "trustRoots"),
+        ("remotePlugins.clientCertificates[0].days=3", "name"),
         ("metrics.port=70000", "port"),
         ("cache.sizeLimit=2Gb", "sizeLimit"),
         ("podDisruptionBudget.maxUnavailable=half", "maxUnavailable"),
@@ -210,4 +216,41 @@ fn alerts(helm: &Helm) {
     for row in ["Reconciles", "Policies", "Plugins", "Rollouts"] {
         assert!(rows.contains(&json!(row)), "{rows:?}");
     }
+}
+
+/// Where a volume of the operator's pod comes from.
+fn volume<'a>(pod: &'a Value, name: &str) -> &'a Value {
+    pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == name).unwrap()
+}
+
+fn mounted(helm: &Helm) {
+    let all = helm.template(&values_of("everything"), &[]);
+    let pod = pod_spec(of_kind(&all, "Deployment")[0]).unwrap();
+    let words = args(&pod["containers"][0]);
+    for (flag, name, file, source) in [
+        ("registries-file", "registries", "registries.yaml", json!({"configMap": {"name": "registries"}})),
+        ("registry-auth-file", "registry-auth", ".dockerconfigjson", json!({"secret": {"secretName": "registry-auth"}})),
+        ("verification-file", "verification", "list.yaml", json!({"secret": {"secretName": "verification"}})),
+        ("trust-root", "trust-root", "trusted_root.json", json!({"configMap": {"name": "sigstore"}})),
+    ] {
+        assert!(words.contains(&format!("--{flag}=/etc/weir/{name}/{file}")), "{words:?}");
+        let volume = volume(pod, name);
+        assert!(source.as_object().unwrap().iter().all(|(kind, what)| volume[kind] == *what), "{volume:#}");
+        // A directory as a whole, without subPath: only that follows its source.
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+        let mount = mounts.iter().find(|mount| mount["name"] == name).unwrap();
+        assert_eq!(*mount, json!({"name": name, "mountPath": format!("/etc/weir/{name}"), "readOnly": true}));
+    }
+}
+
+fn certificates(helm: &Helm) {
+    let all = helm.template(&values_of("everything"), &[]);
+    let secrets = of_kind(&all, "Secret");
+    let made = secrets.iter().find(|secret| secret["metadata"]["name"] == "weir-client").unwrap();
+    assert_eq!(made["type"], "kubernetes.io/tls");
+    assert!(["tls.crt", "tls.key"].iter().all(|key| made["data"][key].as_str().is_some_and(|data| data.len() > 100)), "{:#}", made["data"]);
+    let issued = of_kind(&all, "Certificate")[0];
+    assert_eq!(issued["spec"]["secretName"], "weir-client-issued");
+    assert_eq!(issued["spec"]["issuerRef"], json!({"name": "internal", "kind": "ClusterIssuer"}));
+    assert!(issued["spec"]["usages"].as_array().unwrap().contains(&json!("client auth")));
 }
