@@ -6,8 +6,9 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use weir_image::{Package, rfc3339};
 
-use super::{base::Package, binary::Binary};
+use super::binary::Binary;
 use crate::{process, workspace::Workspace};
 
 const ROOT: &str = "weir-cli";
@@ -57,8 +58,8 @@ pub(super) fn document(workspace: &Workspace, binary: &Binary, debian: &[Package
     let mut cargo = process::cargo(workspace);
     cargo.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &binary.triple]);
     let metadata: Metadata = serde_json::from_str(&process::stdout(&mut cargo)?).context("cannot read the output of `cargo metadata`")?;
-    let hash = hex::encode(Sha256::digest(&binary.bytes));
-    let document = spdx(&metadata, &hash, debian, &super::time(created)?)?;
+    let hash = hex::encode(Sha256::digest(&binary.program.bytes));
+    let document = spdx(&metadata, &hash, debian, &rfc3339(created)?)?;
     serde_json::to_vec_pretty(&document).context("cannot write the SBOM")
 }
 

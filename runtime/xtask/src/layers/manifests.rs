@@ -28,7 +28,7 @@ enum Allowed {
 }
 
 /// The direction. A member that is not here is a violation, so that a new crate gets its place by a decision.
-const DIRECTION: [(&str, Allowed); 12] = [
+const DIRECTION: [(&str, Allowed); 13] = [
     ("weir-api", Allowed::Only(&[])),
     ("weir-core", Allowed::Only(&["weir-api"])),
     // Generated messages: below everything that speaks to a remote plugin, and below the plugin of the tests.
@@ -38,13 +38,15 @@ const DIRECTION: [(&str, Allowed); 12] = [
     ("weir-operator", Allowed::Only(&["weir-api", "weir-core", "weir-host"])),
     ("weir-cli", Allowed::Any),
     // It builds what weir-host embeds, so it must compile before weir-host does.
-    ("weir-xtask", Allowed::Only(&["weir-api", "weir-core"])),
+    ("weir-xtask", Allowed::Only(&["weir-api", "weir-core", "weir-image"])),
+    // Files and archives: below the task that makes the operator's image, and below what tests put on a node.
+    ("weir-image", Allowed::Only(&[])),
     ("weir-tests", Allowed::Any),
     // For tests of the host, so it stands below it.
     ("weir-sigstore", Allowed::Only(&[])),
     // For tests of the host, too: a plugin of its own, which must not share code with what it tests.
     ("weir-remote-plugin", Allowed::Only(&["weir-proto"])),
-    ("weir-testkit", Allowed::Only(&["weir-api"])),
+    ("weir-testkit", Allowed::Only(&["weir-api", "weir-image"])),
 ];
 
 /// Violations in the output of `cargo metadata --no-deps`. Dependencies of tests and build scripts count too: they decide what

@@ -8,10 +8,10 @@ use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
-use super::archive::Blob;
+use crate::Blob;
 
 /// Files and directories by path, without the leading `/`.
-pub(super) struct Layer {
+pub struct Layer {
     entries: BTreeMap<String, Entry>,
     created: u64,
 }
@@ -19,25 +19,30 @@ pub(super) struct Layer {
 enum Entry {
     Directory { mode: u32 },
     File { mode: u32, bytes: Vec<u8> },
+    Link { target: String },
 }
 
 /// A finished layer.
-pub(super) struct Finished {
+pub struct Finished {
     /// Compressed.
-    pub(super) blob: Blob,
+    pub blob: Blob,
     /// Digest of the tar stream before it was compressed.
-    pub(super) diff_id: String,
+    pub diff_id: String,
     /// Its size before it was compressed, bytes.
-    pub(super) unpacked: usize,
+    pub unpacked: usize,
 }
 
 impl Layer {
-    pub(super) fn new(created: u64) -> Self {
+    /// An empty one, made `created` seconds after 1970.
+    pub fn new(created: u64) -> Self {
         Self { entries: BTreeMap::new(), created }
     }
 
     /// Adds a file, and the directories above it.
-    pub(super) fn file(&mut self, path: &str, mode: u32, bytes: Vec<u8>) -> Result<()> {
+    ///
+    /// # Errors
+    /// A path that leaves the image, or is taken.
+    pub fn file(&mut self, path: &str, mode: u32, bytes: Vec<u8>) -> Result<()> {
         let path = path.trim_start_matches('/');
         if path.is_empty() || path.split('/').any(|part| part.is_empty() || part == "." || part == "..") {
             bail!("{path:?} is no path of a file in an image");
@@ -54,8 +59,18 @@ impl Layer {
         Ok(())
     }
 
+    /// Adds a symbolic link, and the directories above it.
+    ///
+    /// # Errors
+    /// A path that leaves the image, or is taken.
+    pub fn link(&mut self, path: &str, target: &str) -> Result<()> {
+        self.file(path, 0o777, Vec::new())?;
+        self.entries.insert(path.trim_start_matches('/').to_owned(), Entry::Link { target: target.to_owned() });
+        Ok(())
+    }
+
     /// Adds a directory, or gives one that is there another mode.
-    pub(super) fn directory(&mut self, path: &str, mode: u32) {
+    pub fn directory(&mut self, path: &str, mode: u32) {
         let path = path.trim_matches('/');
         let mut above = String::new();
         for part in path.split('/') {
@@ -67,7 +82,10 @@ impl Layer {
     }
 
     /// Owned by root; sorted by path, so that a directory precedes what is in it.
-    pub(super) fn finish(self) -> Result<Finished> {
+    ///
+    /// # Errors
+    /// A file that no layer has room for.
+    pub fn finish(self, compression: Compression) -> Result<Finished> {
         let mut tar = Builder::new(Vec::new());
         for (path, entry) in &self.entries {
             let mut header = Header::new_gnu();
@@ -77,6 +95,7 @@ impl Layer {
             let (mode, bytes): (u32, &[u8]) = match entry {
                 Entry::Directory { mode } => (*mode, &[]),
                 Entry::File { mode, bytes } => (*mode, bytes),
+                Entry::Link { .. } => (0o777, &[]),
             };
             header.set_mode(mode);
             header.set_size(u64::try_from(bytes.len()).context("a file is too large for an image")?);
@@ -85,13 +104,18 @@ impl Layer {
                     header.set_entry_type(EntryType::Directory);
                     format!("{path}/")
                 }
+                Entry::Link { target } => {
+                    header.set_entry_type(EntryType::Symlink);
+                    tar.append_link(&mut header, path, target).with_context(|| format!("cannot put /{path} into the image"))?;
+                    continue;
+                }
                 Entry::File { .. } => path.clone(),
             };
             tar.append_data(&mut header, &path, bytes).with_context(|| format!("cannot put /{path} into the image"))?;
         }
         let stream = tar.into_inner().context("cannot write a layer")?;
         // No name and no time in gzip's own header.
-        let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+        let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), compression);
         gzip.write_all(&stream).context("cannot compress a layer")?;
         let blob = Blob::new(gzip.finish().context("cannot compress a layer")?);
         Ok(Finished { blob, diff_id: format!("sha256:{}", hex::encode(Sha256::digest(&stream))), unpacked: stream.len() })

@@ -11,14 +11,16 @@ const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// Bytes and what they are called by.
-pub(super) struct Blob {
-    pub(super) bytes: Vec<u8>,
+pub struct Blob {
+    /// The content.
+    pub bytes: Vec<u8>,
     /// Hexadecimal SHA-256.
     hash: String,
 }
 
 impl Blob {
-    pub(super) fn new(bytes: Vec<u8>) -> Self {
+    /// Named by its digest.
+    pub fn new(bytes: Vec<u8>) -> Self {
         let hash = hex::encode(Sha256::digest(&bytes));
         Self { bytes, hash }
     }
@@ -33,12 +35,15 @@ impl Blob {
 }
 
 /// An image for one platform.
-pub(super) struct Image {
+pub struct Image {
     /// With a tag.
-    pub(super) name: String,
-    pub(super) architecture: &'static str,
-    pub(super) config: Blob,
-    pub(super) layers: Vec<Blob>,
+    pub name: String,
+    /// As images call it.
+    pub architecture: &'static str,
+    /// Its configuration, JSON.
+    pub config: Blob,
+    /// Compressed, the lowest first.
+    pub layers: Vec<Blob>,
 }
 
 impl Image {
@@ -49,18 +54,27 @@ impl Image {
     }
 
     /// Digest of the manifest: what `image.digest` of the chart takes.
-    pub(super) fn digest(&self) -> Result<String> {
+    ///
+    /// # Errors
+    /// What cannot be written as JSON.
+    pub fn digest(&self) -> Result<String> {
         Ok(format!("sha256:{}", self.manifest()?.hash))
     }
 
     /// Bytes that a pull fetches.
-    pub(super) fn size(&self) -> Result<usize> {
+    ///
+    /// # Errors
+    /// What cannot be written as JSON.
+    pub fn size(&self) -> Result<usize> {
         let parts = [self.manifest()?.bytes.len(), self.config.bytes.len()];
         Ok(parts.into_iter().chain(self.layers.iter().map(|layer| layer.bytes.len())).sum())
     }
 
-    /// The whole archive.
-    pub(super) fn archive(&self, created: u64) -> Result<Vec<u8>> {
+    /// The whole archive, `created` seconds after 1970.
+    ///
+    /// # Errors
+    /// A layer that no archive has room for.
+    pub fn archive(&self, created: u64) -> Result<Vec<u8>> {
         let manifest = self.manifest()?;
         let mut entry = manifest.descriptor(MANIFEST);
         if let Some(entry) = entry.as_object_mut() {

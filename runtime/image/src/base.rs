@@ -1,17 +1,17 @@
 //! What the binary stands on, out of the Debian packages of the machine that builds the image: the libraries it is linked with, CA
 //! certificates, a user, and how names are resolved. No shell and no package manager.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::binary::Binary;
-use crate::process;
+use crate::{Program, process};
 
 /// The CA certificates that TLS trusts.
-pub(super) const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+pub const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 const CA_PACKAGE: &str = "ca-certificates";
 /// The largest file that is taken.
 const MOST: u64 = 64 << 20;
@@ -22,40 +22,69 @@ const GROUP: &str = "root:x:0:\nweir:x:65532:\n";
 const NSSWITCH: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 /// A Debian package that something of the image is from.
-pub(super) struct Package {
-    pub(super) name: String,
-    pub(super) version: String,
+pub struct Package {
+    /// With its architecture, as dpkg calls it.
+    pub name: String,
+    /// Debian's version.
+    pub version: String,
 }
 
-/// The lower layer.
-pub(super) struct Base {
+/// Files out of packages, and which packages those are.
+pub struct Base {
     /// Path, mode, content.
-    pub(super) files: Vec<(String, u32, Vec<u8>)>,
-    pub(super) packages: Vec<Package>,
+    pub files: Vec<(String, u32, Vec<u8>)>,
+    /// Sorted by name.
+    pub packages: Vec<Package>,
 }
 
-/// Collects it.
-pub(super) fn of(binary: &Binary) -> Result<Base> {
-    let mut files = vec![
-        ("/etc/passwd".to_owned(), 0o644, PASSWD.as_bytes().to_vec()),
-        ("/etc/group".to_owned(), 0o644, GROUP.as_bytes().to_vec()),
-        ("/etc/nsswitch.conf".to_owned(), 0o644, NSSWITCH.as_bytes().to_vec()),
-    ];
-    let mut packages = BTreeMap::new();
+/// Everything below the operator's binary.
+///
+/// # Errors
+/// A library or a file that no Debian package of this machine has.
+pub fn of(program: &Program) -> Result<Base> {
+    let mut base = Base {
+        files: vec![
+            ("/etc/passwd".to_owned(), 0o644, PASSWD.as_bytes().to_vec()),
+            ("/etc/group".to_owned(), 0o644, GROUP.as_bytes().to_vec()),
+            ("/etc/nsswitch.conf".to_owned(), 0o644, NSSWITCH.as_bytes().to_vec()),
+        ],
+        packages: Vec::new(),
+    };
     let certificates = read(Path::new(CERTIFICATES)).context("install the Debian package ca-certificates")?;
-    files.push((CERTIFICATES.to_owned(), 0o644, certificates));
-    packages.insert(CA_PACKAGE.to_owned(), ());
-    for (path, real) in libraries(binary)? {
-        packages.insert(owner(&real)?, ());
-        files.push((path, 0o755, read(&real)?));
+    base.files.push((CERTIFICATES.to_owned(), 0o644, certificates));
+    base.add(libraries(program)?, &[CA_PACKAGE])?;
+    Ok(base)
+}
+
+impl Base {
+    /// Adds files as images name them and as they really are here, and the licences of all packages they are of. A path that is there already
+    /// stays as it is.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that no Debian package has.
+    pub fn add(&mut self, files: impl IntoIterator<Item = (String, PathBuf)>, packages: &[&str]) -> Result<()> {
+        let known = self.packages.iter().map(|package| package.name.clone());
+        let mut names: BTreeSet<String> = known.chain(packages.iter().map(|name| (*name).to_owned())).collect();
+        for (path, real) in files {
+            if self.files.iter().any(|(there, ..)| *there == path) {
+                continue;
+            }
+            names.insert(owner(&real)?);
+            let executable = std::fs::metadata(&real).is_ok_and(|data| data.permissions().mode() & 0o111 != 0);
+            let mode = if executable || path.contains(".so") { 0o755 } else { 0o644 };
+            self.files.push((path, mode, read(&real)?));
+        }
+        self.packages = names.into_iter().map(package).collect::<Result<_>>()?;
+        for package in &self.packages {
+            let name = package.name.split(':').next().unwrap_or_default();
+            let copyright = format!("/usr/share/doc/{name}/copyright");
+            if !self.files.iter().any(|(there, ..)| *there == copyright) {
+                let text = read(Path::new(&copyright)).context("its licence has to be in the image")?;
+                self.files.push((copyright, 0o644, text));
+            }
+        }
+        Ok(())
     }
-    let packages = packages.into_keys().map(package).collect::<Result<Vec<_>>>()?;
-    for package in &packages {
-        let name = package.name.split(':').next().unwrap_or_default();
-        let copyright = format!("/usr/share/doc/{name}/copyright");
-        files.push((copyright.clone(), 0o644, read(Path::new(&copyright)).context("its licence has to be in the image")?));
-    }
-    Ok(Base { files, packages })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
@@ -66,8 +95,11 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Libraries as the linker names them, and the files they really are.
-fn libraries(binary: &Binary) -> Result<Vec<(String, PathBuf)>> {
+/// Libraries of a program or library as the linker names them, and the files they really are.
+///
+/// # Errors
+/// A program of another machine, or a library that is not there.
+pub fn libraries(binary: &Program) -> Result<Vec<(String, PathBuf)>> {
     if !binary.is_dynamic {
         return Ok(Vec::new());
     }
@@ -83,7 +115,7 @@ fn libraries(binary: &Binary) -> Result<Vec<(String, PathBuf)>> {
 }
 
 /// Paths in what `ldd` says: `libc.so.6 => /lib/…/libc.so.6 (0x…)`, or the dynamic linker itself.
-pub(super) fn linked(said: &str) -> Result<Vec<String>> {
+pub(crate) fn linked(said: &str) -> Result<Vec<String>> {
     let mut paths = Vec::new();
     for line in said.lines() {
         let path = line.split_once("=> ").map_or(line, |(_, path)| path).trim();
@@ -105,7 +137,7 @@ fn owner(real: &Path) -> Result<String> {
     let other = real.strip_prefix("/usr").map(|rest| Path::new("/").join(rest));
     let candidates = [Some(real.to_owned()), other.ok()];
     let found = candidates.into_iter().flatten().find_map(|path| {
-        let said = process::ask(Command::new("dpkg-query").arg("--search").arg(path))?;
+        let said = process::stdout(Command::new("dpkg-query").arg("--search").arg(path)).ok()?;
         said.lines().next()?.split(": ").next().map(str::to_owned)
     });
     found.with_context(|| format!("no Debian package has {}; on another system use the Dockerfile, or a static --target", real.display()))
