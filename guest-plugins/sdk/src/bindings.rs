@@ -71,3 +71,18 @@ pub mod plugin_packaging {
         default_bindings_module: "weir_policy_sdk::bindings::plugin_packaging",
     });
 }
+
+/// Slot object-hook, which version 0.1.1 of the contract brought.
+pub mod object_hook {
+    wit_bindgen::generate!({
+        path: ["../../wit", "../../wit/0.1.1"],
+        inline: "package weir:sdk; world slot-object-hook { export weir:policy/object-hook@0.1.1; }",
+        world: "weir:sdk/slot-object-hook",
+        with: { "weir:policy/types@0.1.0": crate::bindings::base::weir::policy::types },
+        generate_all,
+        additional_derives: [PartialEq, Eq],
+        pub_export_macro: true,
+        export_macro_name: "__export_object_hook",
+        default_bindings_module: "weir_policy_sdk::bindings::object_hook",
+    });
+}

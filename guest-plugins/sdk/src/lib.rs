@@ -5,7 +5,7 @@
 //! refusals, log lines, and a panic message in the operator's log instead of a bare trap.
 //!
 //! A policy is one type. It says what its settings are ([`Policy`]) and answers a slot ([`KonnectEnv`],
-//! [`ConflictResolution`], [`PluginPackaging`]); a macro exports it.
+//! [`ConflictResolution`], [`PluginPackaging`], [`ObjectHook`]); a macro exports it.
 //!
 //! ```
 //! use serde::Deserialize;
@@ -52,6 +52,7 @@ mod finding;
 pub mod konnect_env;
 pub mod log;
 mod macros;
+pub mod object_hook;
 pub mod plugin_packaging;
 mod policy;
 pub mod sample;
@@ -61,6 +62,7 @@ pub use self::{
     conflict_resolution::ConflictResolution,
     finding::{MAX_MESSAGE, cut, env_var, finding, is_env_name, refuse},
     konnect_env::KonnectEnv,
+    object_hook::ObjectHook,
     plugin_packaging::PluginPackaging,
     policy::{INVALID_SETTINGS, NO_SETTINGS_SCHEMA, NoSettings, Policy, parse_settings},
 };

@@ -58,6 +58,14 @@ macro_rules! export_plugin_packaging {
     };
 }
 
+/// Exports a type as a policy of slot object-hook. For several slots use [`export_policy`].
+#[macro_export]
+macro_rules! export_object_hook {
+    ($policy:ident) => {
+        $crate::export_policy!($policy: object_hook);
+    };
+}
+
 /// One slot of [`export_policy`].
 #[doc(hidden)]
 #[macro_export]
@@ -70,6 +78,9 @@ macro_rules! __export_slot {
     };
     (plugin_packaging $policy:ident) => {
         $crate::bindings::plugin_packaging::__export_plugin_packaging!($policy with_types_in $crate::bindings::plugin_packaging);
+    };
+    (object_hook $policy:ident) => {
+        $crate::bindings::object_hook::__export_object_hook!($policy with_types_in $crate::bindings::object_hook);
     };
 }
 
@@ -85,5 +96,8 @@ macro_rules! __check_slot {
     };
     (plugin_packaging $policy:ident) => {
         let _ = <$policy as $crate::PluginPackaging>::evaluate;
+    };
+    (object_hook $policy:ident) => {
+        let _ = <$policy as $crate::ObjectHook>::evaluate;
     };
 }

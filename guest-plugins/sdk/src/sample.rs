@@ -4,6 +4,7 @@ use crate::{
     Context, ObjectMeta,
     conflict_resolution::{Claim, ClaimValue, Origin},
     konnect_env::{Certificate, ClusterType, Endpoints, Input},
+    object_hook::{self, Operation},
     plugin_packaging,
 };
 
@@ -99,6 +100,27 @@ pub fn file(path: &str, text: &str) -> plugin_packaging::File {
         size: text.len() as u64,
         digest: DIGEST.into(),
         text: Some(text.into()),
+        extensions: Vec::new(),
+    }
+}
+
+/// That DataPlane's ingress Service, which does not exist yet, with the paths that may change where nothing else is configured.
+///
+/// ```
+/// assert_eq!(weir_policy_sdk::sample::object_hook().kind, "Service");
+/// ```
+#[must_use]
+pub fn object_hook() -> object_hook::Input {
+    let object = r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"dataplane-ingress-gateway","namespace":"demo","labels":{"app":"gateway"},"annotations":{}},"spec":{"type":"LoadBalancer"}}"#;
+    let owner = r#"{"apiVersion":"gateway-operator.konghq.com/v1beta1","kind":"DataPlane","metadata":{"name":"gateway","namespace":"demo"},"spec":{}}"#;
+    object_hook::Input {
+        context: context(),
+        operation: Operation::Create,
+        api_version: "v1".into(),
+        kind: "Service".into(),
+        object: object.into(),
+        owner: owner.into(),
+        paths: vec!["/metadata/labels/*".into(), "/metadata/annotations/*".into()],
         extensions: Vec::new(),
     }
 }
