@@ -9,8 +9,14 @@ use std::{
 };
 
 /// Folders of the repository, and what they are called in a project.
-const FOLDERS: [&str; 5] =
-    ["guest-plugins/sdk", "guest-plugins/konnect-env", "guest-plugins/conflict-resolution", "guest-plugins/plugin-packaging", "wit"];
+const FOLDERS: [&str; 6] = [
+    "guest-plugins/sdk",
+    "guest-plugins/konnect-env",
+    "guest-plugins/conflict-resolution",
+    "guest-plugins/plugin-packaging",
+    "guest-plugins/object-hook",
+    "wit",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;

@@ -2,7 +2,7 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const DEFAULTS: [&str; 3] = ["konnect-env.wasm", "conflict-resolution.wasm", "plugin-packaging.wasm"];
+const DEFAULTS: [&str; 4] = ["konnect-env.wasm", "conflict-resolution.wasm", "plugin-packaging.wasm", "object-hook.wasm"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=WEIR_GUESTS_DIR");

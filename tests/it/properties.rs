@@ -241,6 +241,7 @@ fn secretless() {
         konnect_env: real.konnect_env.map(|inner| Arc::new(Spy::<KonnectEnv> { inner, seen: seen.clone() })),
         conflict_resolution: real.conflict_resolution.map(|inner| Arc::new(Spy::<ConflictResolution> { inner, seen: seen.clone() })),
         plugin_packaging: real.plugin_packaging,
+        object_hooks: real.object_hooks,
     };
     cases(48, |spec| {
         let snapshot = snapshot(&spec);
@@ -308,6 +309,7 @@ fn sealed() {
         konnect_env: Arc::new(Down(identity)).into(),
         conflict_resolution: defaults().conflict_resolution,
         plugin_packaging: defaults().plugin_packaging,
+        object_hooks: defaults().object_hooks,
     };
 
     let kept = block_on(dataplane::reconcile(&next, &down, &key(7)));

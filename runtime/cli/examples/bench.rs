@@ -204,6 +204,7 @@ fn memo(policies: &Policies) -> Policies {
         konnect_env: policies.konnect_env.clone().map(|policy| Arc::new(Memo::new(policy, MemoSize::default()))),
         conflict_resolution: policies.conflict_resolution.clone().map(|policy| Arc::new(Memo::new(policy, MemoSize::default()))),
         plugin_packaging: policies.plugin_packaging.clone(),
+        object_hooks: policies.object_hooks.clone(),
     }
 }
 

@@ -7,7 +7,13 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use serde_json::json;
-use weir_core::{plan::KeyAlgorithm, policy::SlotName};
+use weir_core::{
+    plan::KeyAlgorithm,
+    policy::{
+        SlotName,
+        object_hook::{MalformedWord, Word},
+    },
+};
 use weir_host::oci::Proxies;
 use weir_operator::{Config, leader, telemetry};
 
@@ -124,6 +130,10 @@ pub struct Args {
     #[arg(long, env = "WEIR_TENANT_POLICIES", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, default_missing_value = "true")]
     tenant_policies: bool,
+    /// A path that hooks may change in objects of a kind, such as Deployment=/spec/template/spec/hostAliases/**. A kind that is named has the
+    /// paths that are named and no others; KIND=default names those of the default. Repeatable.
+    #[arg(long = "hook-path", env = "WEIR_HOOK_PATH", value_name = "KIND=PATH", value_delimiter = ',', value_parser = hook_path)]
+    hook_paths: Vec<Option<Word>>,
     /// Registry of plugins or policies that is spoken to in plain HTTP. Repeatable.
     #[arg(long = "insecure-registry", env = "WEIR_INSECURE_REGISTRY", value_name = "HOST[:PORT]", value_delimiter = ',')]
     insecure_registries: Vec<String>,
@@ -271,6 +281,7 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         plugin_installations: args.enable_plugin_installations,
         cross_namespace_plugins: args.allow_cross_namespace_plugins,
         tenant_policies: args.tenant_policies,
+        hook_paths: args.hook_paths.iter().flatten().cloned().collect(),
         insecure_registries: given(&args.insecure_registries),
         registry_cas: args.registry_cas.iter().filter(|path| !path.as_os_str().is_empty()).cloned().collect(),
         allowed_registries: given(&args.allowed_registries),
@@ -346,6 +357,7 @@ fn print(args: &Args) -> serde_json::Value {
         "enable-plugin-installations": args.enable_plugin_installations,
         "allow-cross-namespace-plugins": args.allow_cross_namespace_plugins,
         "tenant-policies": args.tenant_policies,
+        "hook-path": args.hook_paths.iter().flatten().map(ToString::to_string).collect::<Vec<_>>(),
         "insecure-registry": args.insecure_registries,
         "registry-ca": args.registry_cas,
         "allowed-registries": args.allowed_registries,
@@ -359,6 +371,11 @@ fn print(args: &Args) -> serde_json::Value {
         "cnpg-plugins": args.cnpg_plugins,
         "clock-offset-file": args.clock_offset_file,
     })
+}
+
+/// An environment variable that is empty names nothing.
+fn hook_path(text: &str) -> Result<Option<Word>, MalformedWord> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

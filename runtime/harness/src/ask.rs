@@ -7,7 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use weir_api::keys;
 use weir_core::dataplane::objects::deployment::TEMPLATE_HASH;
-use weir_core::policy::{Chosen, ConflictResolution, KonnectEnv, PluginPackaging, Policies, Policy, Slot, SlotName};
+use weir_core::policy::{
+    Chosen, ConflictResolution, KonnectEnv, ObjectHook, PluginPackaging, Policies, Policy, Slot, SlotName, object_hook::Hooks,
+};
 use weir_host::wasm::{Limits, LoadError, Wasm, WasmSlot};
 
 use crate::{
@@ -82,6 +84,9 @@ pub fn ask(host: &Wasm, kinds: &Kinds, options: &Options, subject: &Subject, inp
         SlotName::PluginPackaging => {
             one::<PluginPackaging>(host, kinds, options, subject, input, |policies, own| policies.plugin_packaging = own)
         }
+        SlotName::ObjectHook => one::<ObjectHook>(host, kinds, options, subject, input, |policies, own| {
+            policies.object_hooks = Hooks::one(own.identity().source.clone(), own);
+        }),
     }
 }
 

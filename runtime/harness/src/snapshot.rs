@@ -59,7 +59,8 @@ pub(crate) fn compare(path: &Path, output: &Value, update: bool) -> Result<Compa
 
 /// The output without what changes with every build of a component: digests of policies by their names, and hashes that cover those.
 pub(crate) fn steady(output: &Value, policies: &Policies) -> Value {
-    let identities = [policies.konnect_env.identity(), policies.conflict_resolution.identity(), policies.plugin_packaging.identity()];
+    let each = [policies.konnect_env.identity(), policies.conflict_resolution.identity(), policies.plugin_packaging.identity()];
+    let identities: Vec<&Identity> = each.into_iter().chain(policies.object_hooks.identities()).collect();
     let mut value = output.clone();
     walk(&mut value, &identities);
     value

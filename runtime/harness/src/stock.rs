@@ -9,7 +9,9 @@ use std::{
 };
 
 use serde_json::Value;
-use weir_core::policy::{ConflictResolution, Finding, KonnectEnv, PluginPackaging, Policies, Policy, SlotName};
+use weir_core::policy::{
+    Chosen, ConflictResolution, Finding, KonnectEnv, ObjectHook, PluginPackaging, Policies, Policy, SlotName, object_hook::Hooks,
+};
 use weir_host::{
     files::Broken,
     wasm::{BUILTIN_SOURCE, Builtin, Limits, LoadError, MAX_COMPONENT, Wasm, WasmPolicy, WasmSlot},
@@ -117,14 +119,17 @@ pub struct Stock<'a> {
     konnect_env: Shelf<KonnectEnv>,
     conflict_resolution: Shelf<ConflictResolution>,
     plugin_packaging: Shelf<PluginPackaging>,
+    object_hook: Shelf<ObjectHook>,
 }
 
 type Shelf<S> = HashMap<(Place, String, Limits), Result<Arc<WasmPolicy<S>>, LoadError>>;
 
 /// Policies for a case.
 pub struct Stocked {
-    /// One per slot.
+    /// One per slot, and the hook that the case names, if it names one.
     pub policies: Policies,
+    /// The hook that the case names, or the default.
+    pub hook: Chosen<ObjectHook>,
     /// What is wrong with components: how a command ends at least.
     pub exit: Exit,
 }
@@ -154,8 +159,8 @@ impl<'a> Stock<'a> {
     #[must_use]
     pub fn new(host: &'a Wasm, components: &'a Components) -> Self {
         let calls = Arc::default();
-        let (konnect_env, conflict_resolution, plugin_packaging) = Default::default();
-        Self { host, components, calls, konnect_env, conflict_resolution, plugin_packaging }
+        let (konnect_env, conflict_resolution, plugin_packaging, object_hook) = Default::default();
+        Self { host, components, calls, konnect_env, conflict_resolution, plugin_packaging, object_hook }
     }
 
     /// The calls of all its policies.
@@ -189,12 +194,16 @@ impl<'a> Stock<'a> {
                 }
             }};
         }
+        let hook: Chosen<ObjectHook> = slot!(object_hook, ObjectHook).into();
+        let is_named = wanted.policies.contains_key(&SlotName::ObjectHook);
+        let object_hooks = if is_named { Hooks::one(hook.identity().source.clone(), hook.clone()) } else { Hooks::default() };
         let policies = Policies {
+            object_hooks,
             konnect_env: slot!(konnect_env, KonnectEnv).into(),
             conflict_resolution: slot!(conflict_resolution, ConflictResolution).into(),
             plugin_packaging: slot!(plugin_packaging, PluginPackaging).into(),
         };
-        Ok(refused.map_or(Ok(Stocked { policies, exit }), Err))
+        Ok(refused.map_or(Ok(Stocked { policies, hook, exit }), Err))
     }
 
     fn named(&self, wanted: Wanted<'_>, slot: SlotName) -> Result<(Place, Value), Failure> {

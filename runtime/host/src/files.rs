@@ -11,7 +11,8 @@ use serde_json::Value;
 use weir_core::{
     hash,
     policy::{
-        BoxFuture, ConflictResolution, Finding, Identity, KonnectEnv, PluginPackaging, Policies, Policy, PolicyError, Slot, SlotName,
+        BoxFuture, ConflictResolution, Finding, Identity, KonnectEnv, ObjectHook, PluginPackaging, Policies, Policy, PolicyError, Slot,
+        SlotName, object_hook::Hooks,
     },
 };
 
@@ -130,9 +131,19 @@ impl Files {
             konnect_env: loader.slot::<KonnectEnv>()?.into(),
             conflict_resolution: loader.slot::<ConflictResolution>()?.into(),
             plugin_packaging: loader.slot::<PluginPackaging>()?.into(),
+            object_hooks: loader.hooks()?,
         };
         Ok(Loaded { policies, unusable: loader.unusable })
     }
+}
+
+/// The default of slot object-hook, which changes nothing: it stands in for hooks that fail.
+///
+/// # Errors
+/// As for any component inside of this binary.
+pub fn default_hook(host: &Wasm, limits: Limits) -> Result<Arc<dyn Policy<ObjectHook>>, Error> {
+    let files = Files::default();
+    Loader { host, limits, files: &files, unusable: Vec::new() }.slot::<ObjectHook>()
 }
 
 struct Loader<'a> {
@@ -156,6 +167,15 @@ impl Loader<'_> {
                 Err(LoadError::Policy(error)) => Err(Error::Builtin { slot: S::NAME, error }),
             },
         }
+    }
+
+    /// The hook of a file, if there is one. Settings alone are the default's, which has none and says so.
+    fn hooks(&mut self) -> Result<Hooks, Error> {
+        if !self.files.policies.contains_key(&ObjectHook::NAME) && !self.files.settings.contains_key(&ObjectHook::NAME) {
+            return Ok(Hooks::default());
+        }
+        let hook = self.slot::<ObjectHook>()?;
+        Ok(Hooks::one(hook.identity().source.clone(), hook.into()))
     }
 
     fn file<S: WasmSlot>(&mut self, path: &Path) -> Result<Arc<dyn Policy<S>>, Error> {

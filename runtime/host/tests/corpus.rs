@@ -15,7 +15,7 @@ use futures::executor::block_on;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use weir_core::policy::{ConflictResolution, KonnectEnv, PluginPackaging, Policy, PolicyError, SlotName};
+use weir_core::policy::{ConflictResolution, KonnectEnv, ObjectHook, PluginPackaging, Policy, PolicyError, SlotName};
 use weir_host::wasm::{Limits, Wasm, WasmSlot};
 
 /// Versions that are published.
@@ -80,6 +80,7 @@ fn components_of_published_contracts_load_and_answer_as_they_did() {
                     SlotName::KonnectEnv => said::<KonnectEnv>(&host, &dir, component, &bytes),
                     SlotName::ConflictResolution => said::<ConflictResolution>(&host, &dir, component, &bytes),
                     SlotName::PluginPackaging => said::<PluginPackaging>(&host, &dir, component, &bytes),
+                    SlotName::ObjectHook => said::<ObjectHook>(&host, &dir, component, &bytes),
                 };
                 let path = dir.join(format!("answers/{}.{slot}.json", component.name));
                 if !path.exists() && std::env::var_os("WEIR_BLESS").is_some() {
@@ -90,7 +91,7 @@ fn components_of_published_contracts_load_and_answer_as_they_did() {
             }
         }
         assert_eq!(fs::read_dir(dir.join("answers")).unwrap().count(), files, "every recorded answer is asked for");
-        for slot in SlotName::ALL {
+        for slot in SlotName::ALL.into_iter().filter(|slot| slot.contract() == version) {
             assert!(corpus.components.iter().any(|component| component.slots.contains(&slot)), "{version} {slot}");
         }
     }

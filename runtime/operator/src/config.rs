@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use weir_core::{
     plan::KeyAlgorithm,
-    policy::{Pairs, SlotName},
+    policy::{Pairs, SlotName, object_hook::Word},
 };
 
 /// Name of the operator's Lease, and part of the names of its RBAC objects.
@@ -75,6 +75,8 @@ pub struct Config {
     pub trust_root: Option<PathBuf>,
     /// Policies of namespaces other than the operator's count, for objects of their own namespace.
     pub tenant_policies: bool,
+    /// What hooks may change, beside or in the place of the default.
+    pub hook_paths: Vec<Word>,
     /// Namespaces with Services of remote plugins, beside the operator's own.
     pub plugin_namespaces: Vec<String>,
     /// Services with labels `cnpg.io/*` are remote plugins too.
@@ -126,6 +128,7 @@ pub(crate) mod tests {
             verification_file: None,
             trust_root: None,
             tenant_policies: false,
+            hook_paths: Vec::new(),
             proxies: weir_host::oci::Proxies::default(),
             clock_offset_file: None,
         }

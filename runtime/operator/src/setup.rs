@@ -12,6 +12,7 @@ use tokio::{
     },
     task::JoinSet,
 };
+use weir_core::policy::object_hook::Paths;
 use weir_host::{
     files::Files,
     layer::Counters,
@@ -150,7 +151,10 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
     };
     let remote = Arc::new(Remote::new(client.clone(), plugins_of(config), &metrics));
     let policies = reconcile_policy::Shared::new(reconcile_policy::Parts {
-        book: Arc::new(Book::new(answering.base, config.namespace.clone(), config.tenant_policies)),
+        book: Arc::new(
+            Book::new(answering.base, config.namespace.clone(), config.tenant_policies)
+                .with_hook_paths(Paths::configured(&config.hook_paths)),
+        ),
         revisions: answering.revisions,
         ended: answering.ended,
         sources: reconcile_policy::sources(client.clone(), Arc::clone(&registries), store(config)),

@@ -236,6 +236,18 @@ pub(super) const ENTRIES: &[Entry] = &[
         "Answers have to be smaller: until then nothing holds while a policy fails.",
     ),
     entry(
+        "HookNotTold",
+        "a finding",
+        "A hook was told that an object is deleted, and failed. The object is deleted all the same.",
+        "Nothing waits for it; the message names the hook and why it failed.",
+    ),
+    entry(
+        "PatchesTooLarge",
+        "a finding",
+        "The patches of hooks in force are over their size, so they are not kept.",
+        "Patches have to be smaller: until then a hook that fails holds what it changes.",
+    ),
+    entry(
         "DecisionsUnverified",
         "a finding",
         "The record of answers on the Deployment was not written by this operator, or was changed; it counts as none.",

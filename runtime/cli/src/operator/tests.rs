@@ -48,6 +48,17 @@ fn registries_are_lists_and_empty_variables_are_none() {
 }
 
 #[test]
+fn paths_of_hooks_are_patterns_and_empty_variables_are_none() {
+    let config = config(&parse(&["--hook-path", "Deployment=default,Deployment=/spec/template/spec/hostAliases/**"])).unwrap();
+    let words: Vec<String> = config.hook_paths.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["Deployment=default", "Deployment=/spec/template/spec/hostAliases/**"]);
+    assert!(self::config(&parse(&["--hook-path", ""])).unwrap().hook_paths.is_empty());
+    for wrong in ["Secret=/data/*", "Deployment", "Deployment=spec"] {
+        assert!(Cli::try_parse_from(["weir", "operator", "--hook-path", wrong]).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn a_margin_that_eats_the_lifetime_is_refused() {
     assert!(config(&parse(&["--cert-ttl", "1h", "--cert-expiration-margin", "1h"])).is_err());
     let config = config(&parse(&["--watch-namespace", "a", "--watch-namespace", "b", "--leader-elect", "false"])).unwrap();

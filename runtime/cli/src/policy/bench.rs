@@ -3,7 +3,7 @@
 use std::{io::Write, path::PathBuf};
 
 use serde_json::{Value, json};
-use weir_core::policy::{ConflictResolution, KonnectEnv, PluginPackaging, SlotName};
+use weir_core::policy::{ConflictResolution, KonnectEnv, ObjectHook, PluginPackaging, SlotName};
 use weir_harness::{
     ask::{self, Input},
     bench::{self, FailIf, Figures},
@@ -84,6 +84,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         SlotName::KonnectEnv => bench::measure::<KonnectEnv>(&subject_of),
         SlotName::ConflictResolution => bench::measure::<ConflictResolution>(&subject_of),
         SlotName::PluginPackaging => bench::measure::<PluginPackaging>(&subject_of),
+        SlotName::ObjectHook => bench::measure::<ObjectHook>(&subject_of),
     }?;
     let over: Vec<String> =
         args.fail_if.iter().filter_map(|limit| limit.judge(&figures, baseline.as_ref()).transpose()).collect::<Result<_, _>>()?;

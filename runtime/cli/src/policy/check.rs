@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use weir_core::{
     plan::Outcome,
-    policy::{ConflictResolution, Finding, KonnectEnv, PluginPackaging, PolicyError, SlotName},
+    policy::{ConflictResolution, Finding, KonnectEnv, ObjectHook, PluginPackaging, PolicyError, SlotName},
 };
 use weir_host::{
     oci::{self, Component, ComponentError, local},
@@ -117,6 +117,7 @@ fn check(host: &Wasm, slot: SlotName, bytes: &[u8], interfaces: &Interfaces, set
         SlotName::KonnectEnv => host.check::<KonnectEnv>(bytes, interfaces, settings, limits),
         SlotName::ConflictResolution => host.check::<ConflictResolution>(bytes, interfaces, settings, limits),
         SlotName::PluginPackaging => host.check::<PluginPackaging>(bytes, interfaces, settings, limits),
+        SlotName::ObjectHook => host.check::<ObjectHook>(bytes, interfaces, settings, limits),
     }
 }
 

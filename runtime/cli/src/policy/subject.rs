@@ -7,7 +7,7 @@ use weir_api::{
     manifest,
     reconcile_policy::{OciSource, ReconcilePolicy},
 };
-use weir_core::policy::{ConflictResolution, KonnectEnv, PluginPackaging, SlotName};
+use weir_core::policy::{ConflictResolution, KonnectEnv, ObjectHook, PluginPackaging, SlotName};
 use weir_harness::{ask::Subject, pass::Kinds, sources, stock, suite};
 use weir_host::{
     oci::Reference,
@@ -115,7 +115,7 @@ fn of_manifest(path: &Path, flags: &SubjectFlags, common: &Common) -> anyhow::Re
     };
     let policy: ReconcilePolicy = serde_json::from_value((*one).clone()).map_err(|error| wrong(error.to_string()))?;
     let spec = &policy.spec;
-    let slot = SlotName::of(spec.slot).ok_or_else(|| wrong("spec.slot: this version asks no such slot".into()))?;
+    let slot = SlotName::of(spec.slot);
     if flags.slot.is_some_and(|wanted| wanted != slot) {
         return Err(wrong(format!("spec.slot is {slot}: leave --slot out")).into());
     }
@@ -141,5 +141,6 @@ fn builtin(slot: SlotName) -> &'static [u8] {
         SlotName::KonnectEnv => KonnectEnv::COMPONENT,
         SlotName::ConflictResolution => ConflictResolution::COMPONENT,
         SlotName::PluginPackaging => PluginPackaging::COMPONENT,
+        SlotName::ObjectHook => ObjectHook::COMPONENT,
     }
 }

@@ -6,7 +6,7 @@
 
 use k8s_openapi::{
     api::{apps::v1::Deployment, core::v1::PodTemplateSpec},
-    apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry,
+    apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta},
 };
 use serde_json::{Map, Value};
 use weir_api::keys;
@@ -31,6 +31,22 @@ pub fn template(live: &Deployment) -> Option<PodTemplateSpec> {
     let template = serde_json::to_value(&live.spec.as_ref()?.template).ok()?;
     let fields = Some(fields).filter(|fields| !fields.is_empty())?;
     serde_json::from_value(extract(&template, &fields.into(), &others)?).ok()
+}
+
+/// Labels and annotations of a live object that our applies own and `built` does not have: what hooks gave it stays while nobody can ask them.
+pub fn keep_metadata(live: &ObjectMeta, built: &mut ObjectMeta) {
+    let ours = || live.managed_fields.iter().flatten().filter(|entry| is_ours(entry)).filter_map(|entry| entry.fields_v1.as_ref());
+    for (record, from, into) in [
+        ("/f:metadata/f:labels", live.labels.as_ref(), built.labels.get_or_insert_default()),
+        ("/f:metadata/f:annotations", live.annotations.as_ref(), built.annotations.get_or_insert_default()),
+    ] {
+        let owned = |key: &str| ours().any(|fields| fields.0.pointer(record).is_some_and(|all| all.get(format!("f:{key}")).is_some()));
+        // Our own records are those of this pass.
+        let others = |key: &str| !key.starts_with("weir.dev/") && owned(key);
+        for (key, value) in from.into_iter().flatten().filter(|(key, _)| others(key)) {
+            into.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
 }
 
 /// Whether somebody who undid a rollout is recorded as the owner of what is ours: fields that only our next apply can remove have to be handed

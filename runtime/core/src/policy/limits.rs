@@ -47,7 +47,12 @@ pub fn printable(text: &str, most: usize) -> bool {
 
 /// A short form of untrusted text for messages.
 pub fn cut(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(80).collect()
+    cut_at(text, 80)
+}
+
+/// At most `most` characters of untrusted text, without control characters.
+pub fn cut_at(text: &str, most: usize) -> String {
+    text.chars().filter(|c| !c.is_control()).take(most).collect()
 }
 
 /// Names are C identifiers, values bounded, no name twice.

@@ -26,6 +26,7 @@ pub use self::{
     conflict_resolution::ConflictResolution,
     error::{PolicyError, Refusal},
     konnect_env::KonnectEnv,
+    object_hook::ObjectHook,
     plugin_packaging::PluginPackaging,
     types::{Context, EnvVar, Finding, ObjectMeta, Severity},
 };
@@ -46,11 +47,13 @@ pub enum SlotName {
     ConflictResolution,
     /// Where the files of a plugin artifact go.
     PluginPackaging,
+    /// What a rendered object has besides.
+    ObjectHook,
 }
 
 impl SlotName {
     /// All slots, in the order they are asked for one object.
-    pub const ALL: [Self; 3] = [Self::KonnectEnv, Self::ConflictResolution, Self::PluginPackaging];
+    pub const ALL: [Self; 4] = [Self::KonnectEnv, Self::ConflictResolution, Self::PluginPackaging, Self::ObjectHook];
 
     /// Kebab-case name: the WIT interface, the CLI's `--policy SLOT=…`, the metric label.
     #[must_use]
@@ -59,17 +62,27 @@ impl SlotName {
             Self::KonnectEnv => "konnect-env",
             Self::ConflictResolution => "conflict-resolution",
             Self::PluginPackaging => "plugin-packaging",
+            Self::ObjectHook => "object-hook",
         }
     }
 
-    /// The slot of a ReconcilePolicy; none for one that this version does not ask.
+    /// The version of the WIT package `weir:policy` that has the slot's interface.
     #[must_use]
-    pub fn of(slot: PolicySlot) -> Option<Self> {
+    pub fn contract(self) -> &'static str {
+        match self {
+            Self::KonnectEnv | Self::ConflictResolution | Self::PluginPackaging => CONTRACT_VERSION,
+            Self::ObjectHook => "0.1.1",
+        }
+    }
+
+    /// The slot of a ReconcilePolicy.
+    #[must_use]
+    pub fn of(slot: PolicySlot) -> Self {
         match slot {
-            PolicySlot::KonnectEnv => Some(Self::KonnectEnv),
-            PolicySlot::ConflictResolution => Some(Self::ConflictResolution),
-            PolicySlot::PluginPackaging => Some(Self::PluginPackaging),
-            PolicySlot::ObjectHook => None,
+            PolicySlot::KonnectEnv => Self::KonnectEnv,
+            PolicySlot::ConflictResolution => Self::ConflictResolution,
+            PolicySlot::PluginPackaging => Self::PluginPackaging,
+            PolicySlot::ObjectHook => Self::ObjectHook,
         }
     }
 
@@ -134,7 +147,7 @@ pub trait Policy<S: Slot>: Send + Sync {
     fn evaluate<'a>(&'a self, input: &'a S::Input) -> BoxFuture<'a, Result<S::Answer, PolicyError>>;
 }
 
-/// The policies in force for one object, one per slot.
+/// The policies in force for one object: one per slot, and any number of hooks.
 #[derive(Clone)]
 pub struct Policies {
     /// Slot konnect-env.
@@ -143,4 +156,6 @@ pub struct Policies {
     pub conflict_resolution: Chosen<ConflictResolution>,
     /// Slot plugin-packaging.
     pub plugin_packaging: Chosen<PluginPackaging>,
+    /// Slot object-hook: a chain, which is empty where nobody set one up.
+    pub object_hooks: object_hook::Hooks,
 }

@@ -8,13 +8,13 @@ mod tests;
 use std::cmp::Reverse;
 
 use jiff::Timestamp;
-use weir_api::reconcile_policy::{Mode, PolicySlot, ReconcilePolicy};
+use weir_api::reconcile_policy::{Mode, ReconcilePolicy};
 
 pub use self::{
     labels::{Malformed, Selector},
     reason::{Reason, Why},
 };
-use super::{Pairs, SlotName};
+use super::{Pairs, SlotName, object_hook::MAX_HOOKS};
 
 /// Most shadows that are asked for one object and slot.
 pub const MAX_SHADOWS: usize = 2;
@@ -51,9 +51,6 @@ pub struct Entry {
 /// A ReconcilePolicy that can never answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Its slot does not exist in this version.
-    #[error("spec.slot: {0:?} is not supported by this version")]
-    NotSupported(PolicySlot),
     /// One of its selectors selects nothing that can be said.
     #[error(transparent)]
     Selector(#[from] Malformed),
@@ -71,7 +68,7 @@ impl Entry {
         Ok(Self {
             key: (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default()),
             uid: meta.uid.clone().unwrap_or_default(),
-            slot: SlotName::of(spec.slot).ok_or(Error::NotSupported(spec.slot))?,
+            slot: SlotName::of(spec.slot),
             priority: spec.priority.unwrap_or_default(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             allow_override: spec.allow_override.unwrap_or_default(),
@@ -102,7 +99,7 @@ impl Entry {
 /// What a policy is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
-    /// A DataPlane: its Konnect environment, and conflicts inside of it.
+    /// A DataPlane: its Konnect environment, conflicts inside of it, and the objects that are rendered for it.
     DataPlane,
     /// A KongPluginInstallation: how it is packaged, and who may claim it.
     PluginInstallation,
@@ -126,8 +123,10 @@ pub struct Subject<'a> {
 /// Who answers for an object, and who does not.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Selection<'e> {
-    /// Who answers; none: the built-in policy.
+    /// Who answers; none: the built-in policy, and for a chain always none.
     pub winner: Option<&'e Entry>,
+    /// Slot object-hook: all who are asked, in this order; at most [`MAX_HOOKS`].
+    pub chain: Vec<&'e Entry>,
     /// Who is for the object too and is not asked, with the reason.
     pub losers: Vec<(&'e Entry, Reason)>,
     /// Those of one priority where the priority should have decided, the winner first; empty when it did.
@@ -136,7 +135,7 @@ pub struct Selection<'e> {
     pub shadows: Vec<&'e Entry>,
 }
 
-/// Who answers `slot` for `subject`. `tenants`: policies outside of the operator's namespace are allowed.
+/// Who answers `slot` for `subject`: one, or for slot object-hook a chain in name order. `tenants`: policies outside of the operator's namespace are allowed.
 #[must_use]
 pub fn select<'e>(entries: &'e [Entry], slot: SlotName, subject: &Subject<'_>, operator_namespace: &str, tenants: bool) -> Selection<'e> {
     if !is_asked(slot, subject.kind) {
@@ -150,11 +149,34 @@ pub fn select<'e>(entries: &'e [Entry], slot: SlotName, subject: &Subject<'_>, o
     let (enforced, mut shadows): (Vec<&Entry>, Vec<&Entry>) = usable.into_iter().partition(|e| e.mode == Mode::Enforce);
 
     // The operator's best one has the word on whether tenants compete.
-    let closed = enforced.iter().find(|e| operators(e)).is_some_and(|best| !best.allow_override);
+    let mut best = enforced.iter().filter(|e| operators(e));
+    let closed = if slot == SlotName::ObjectHook {
+        // All of a chain are asked, so all of them have it.
+        best.any(|hook| !hook.allow_override)
+    } else {
+        best.next().is_some_and(|best| !best.allow_override)
+    };
     let (contest, outranked): (Vec<&Entry>, Vec<&Entry>) = enforced.into_iter().partition(|e| !closed || operators(e));
     // A tenant's shadow takes no place from one of the operator's.
     shadows.sort_by_key(|e| !operators(e));
     let spare = shadows.split_off(shadows.len().min(MAX_SHADOWS));
+
+    if slot == SlotName::ObjectHook {
+        let mut chain = contest;
+        chain.sort_by_key(|e| (&e.key.1, &e.key.0, &e.uid));
+        let spare_hooks = chain.split_off(chain.len().min(MAX_HOOKS));
+        let mut losers: Vec<(&Entry, Reason)> = Vec::new();
+        for (all, why) in [
+            (spare_hooks, Why::TooManyHooks),
+            (outranked, Why::Outranked),
+            (never_active, Why::NeverActive),
+            (forbidden, Why::TenantsOff),
+            (spare, Why::TooManyShadows),
+        ] {
+            losers.extend(all.into_iter().map(|e| (e, Reason { winner: None, why: why.clone() })));
+        }
+        return Selection { winner: None, chain, losers, ambiguous: Vec::new(), shadows };
+    }
 
     let (winner, beaten) = contest.split_first().map_or((None, [].as_slice()), |(winner, beaten)| (Some(*winner), beaten));
     let reason = |why| Reason { winner: winner.map(|w| w.key.clone()), why };
@@ -166,15 +188,16 @@ pub fn select<'e>(entries: &'e [Entry], slot: SlotName, subject: &Subject<'_>, o
     losers.extend(spare.into_iter().map(|e| (e, reason(Why::TooManyShadows))));
     let tied = |e: &&Entry| winner.is_some_and(|winner| winner.priority == e.priority);
     let ambiguous: Vec<&Entry> = if beaten.iter().any(&tied) { contest.iter().copied().filter(tied).collect() } else { Vec::new() };
-    Selection { winner, losers, ambiguous, shadows }
+    Selection { winner, chain: Vec::new(), losers, ambiguous, shadows }
 }
 
 /// Which slots are asked about which kind. Conflicts inside of a DataPlane are the DataPlane's, those about an installation the installation's.
 fn is_asked(slot: SlotName, kind: ObjectKind) -> bool {
     match (slot, kind) {
-        (SlotName::KonnectEnv, ObjectKind::DataPlane)
+        (SlotName::KonnectEnv | SlotName::ObjectHook, ObjectKind::DataPlane)
         | (SlotName::PluginPackaging, ObjectKind::PluginInstallation)
         | (SlotName::ConflictResolution, ObjectKind::DataPlane | ObjectKind::PluginInstallation) => true,
-        (SlotName::KonnectEnv, ObjectKind::PluginInstallation) | (SlotName::PluginPackaging, ObjectKind::DataPlane) => false,
+        (SlotName::KonnectEnv | SlotName::ObjectHook, ObjectKind::PluginInstallation)
+        | (SlotName::PluginPackaging, ObjectKind::DataPlane) => false,
     }
 }

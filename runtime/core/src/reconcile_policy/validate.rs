@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use weir_api::{
     keys,
-    reconcile_policy::{Mode, OciSource, OnFailure, PolicySlot, ReconcilePolicy, Revision, Strategy},
+    reconcile_policy::{Mode, OciSource, OnFailure, ReconcilePolicy, Revision, Strategy},
 };
 
 use super::snapshot::{Failure, Snapshot, Step};
@@ -74,8 +74,8 @@ pub struct Validated<'a> {
     pub snapshot: &'a Snapshot,
     /// `namespace/name`.
     pub name: String,
-    /// The slot; none for those that this version does not serve.
-    pub slot: Option<SlotName>,
+    /// The slot.
+    pub slot: SlotName,
     /// Where the component comes from; none where that is not served.
     pub origin: Option<Origin<'a>>,
     /// `spec.source`, in short.
@@ -121,9 +121,9 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
     // Equal settings have one digest, in whatever order somebody wrote them.
     settings.sort_all_objects();
     let rollout = spec.rollout.clone().unwrap_or_default();
-    let slot = slot(spec.slot);
+    let slot = SlotName::of(spec.slot);
     let origin = origin(policy);
-    let plugin = slot.and_then(|slot| plugin(snapshot, slot, origin));
+    let plugin = plugin(snapshot, slot, origin);
     let (plugin_digest, unready) = match plugin.transpose() {
         Ok(digest) => (digest, None),
         Err(failure) => (None, Some(failure)),
@@ -147,7 +147,7 @@ pub fn validate(snapshot: &Snapshot) -> Validated<'_> {
         on_failure: spec.on_failure.unwrap_or_default(),
         approved: annotation(policy, keys::APPROVED_DIGEST),
         asked: annotation(policy, keys::CHECK_AT).is_some_and(|asked| annotation(policy, keys::CHECKED_AT) != Some(asked)),
-        stop: stop(snapshot, slot, origin),
+        stop: stop(snapshot, origin),
         findings,
     }
 }
@@ -204,17 +204,6 @@ pub fn name(policy: &ReconcilePolicy) -> String {
     format!("{}/{}", text(&policy.metadata.namespace), text(&policy.metadata.name))
 }
 
-/// The slot as the core knows it; none for what this version does not serve.
-#[must_use]
-pub fn slot(slot: PolicySlot) -> Option<SlotName> {
-    match slot {
-        PolicySlot::KonnectEnv => Some(SlotName::KonnectEnv),
-        PolicySlot::ConflictResolution => Some(SlotName::ConflictResolution),
-        PolicySlot::PluginPackaging => Some(SlotName::PluginPackaging),
-        PolicySlot::ObjectHook => None,
-    }
-}
-
 /// What one question to a revision may cost, as its record says.
 #[must_use]
 pub fn recorded_cost(revision: &Revision) -> Cost {
@@ -251,15 +240,11 @@ fn source(policy: &ReconcilePolicy) -> String {
     }
 }
 
-fn stop(snapshot: &Snapshot, slot: Option<SlotName>, origin: Option<Origin<'_>>) -> Option<Stop> {
+fn stop(snapshot: &Snapshot, origin: Option<Origin<'_>>) -> Option<Stop> {
     let policy = &snapshot.policy;
     let own = policy.metadata.namespace.as_deref() == Some(snapshot.operator_namespace.as_str());
     if policy.metadata.deletion_timestamp.is_some() {
         return Some(Stop::Deleting);
-    }
-    if slot.is_none() {
-        let message = "spec.slot: ObjectHook is not served by this version of the operator: no component is asked";
-        return Some(Stop::NotServed("NotSupported", message.into()));
     }
     if origin.is_none() {
         let message = "spec.source: it names nothing that answers: set oci, remote or builtin";

@@ -80,10 +80,14 @@ pub fn serves(asker: Asker<'_>, standing: Option<&Standing>) -> Result<String, U
     if !facts.slots.contains(&slot) {
         let has: Vec<&str> = facts.slots.iter().map(|slot| slot.as_str()).collect();
         let has = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
-        let message = format!(
-            "spec.slot: plugin {plugin} {} does not serve {slot}; it serves {has}: its manifest has to have the key {SLOT_KEY}{slot}",
-            crate::policy::limits::cut(&facts.version)
-        );
+        let needs = match slot {
+            SlotName::ObjectHook => "it has to have the lifecycle service of CNPG-I".to_owned(),
+            SlotName::KonnectEnv | SlotName::ConflictResolution | SlotName::PluginPackaging => {
+                format!("its manifest has to have the key {SLOT_KEY}{slot}")
+            }
+        };
+        let version = crate::policy::limits::cut(&facts.version);
+        let message = format!("spec.slot: plugin {plugin} {version} does not serve {slot}; it serves {has}: {needs}");
         return unusable("SlotNotServed", message, false);
     }
     Ok(facts.digest.clone())

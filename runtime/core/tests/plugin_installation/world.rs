@@ -209,6 +209,7 @@ impl World {
                 on_failure: self.on_failure,
                 fallback: Some(self.other_packaging.clone()),
             },
+            object_hooks: Default::default(),
         };
         block_on(reconcile(&self.snapshot, &policies, &key()))
     }

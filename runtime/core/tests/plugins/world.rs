@@ -215,6 +215,7 @@ impl World {
                 fallback: Some(self.other_conflicts.clone()),
             },
             plugin_packaging: unavailable::<PluginPackaging>("p1").into(),
+            object_hooks: Default::default(),
         };
         block_on(dataplane::reconcile(&self.snapshot, &policies, &Sealing::Key(SealingKey::new(vec![7; 32]))))
     }

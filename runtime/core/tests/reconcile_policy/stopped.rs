@@ -3,11 +3,14 @@
 use serde_json::json;
 use weir_api::{
     keys,
-    reconcile_policy::{PolicySlot, Rollout, Strategy},
+    reconcile_policy::{PolicySlot, Rollout, Source, Strategy},
 };
-use weir_core::reconcile_policy::{
-    snapshot::{Found, Step},
-    validate,
+use weir_core::{
+    policy::SlotName,
+    reconcile_policy::{
+        snapshot::{Found, Step},
+        validate,
+    },
 };
 
 use crate::world::{World, events, found, pair, words};
@@ -52,19 +55,27 @@ fn a_pause_forgets_nothing() {
 }
 
 #[test]
-fn the_object_hook_is_not_served() {
+fn a_hook_is_served_as_any_slot_is() {
     let mut world = World::new();
     world.snapshot.policy.spec.slot = PolicySlot::ObjectHook;
     world.publish("sha256:a");
+    assert_eq!((world.active().as_str(), world.is("Active")), ("sha256:a", pair("True", "Active")));
+    assert_eq!(validate(&world.snapshot).slot, SlotName::ObjectHook);
+}
+
+#[test]
+fn a_source_that_names_nothing_is_not_served() {
+    let mut world = World::new();
+    world.snapshot.policy.spec.source = Source::default();
+    world.publish("sha256:a");
     assert_eq!((world.active().as_str(), world.is("Active")), ("", pair("False", "NotSupported")));
-    assert!(world.said("Active").2.starts_with("spec.slot: ObjectHook"));
-    assert_eq!(validate(&world.snapshot).slot, None);
+    assert!(world.said("Active").2.starts_with("spec.source"));
 }
 
 #[test]
 fn a_look_at_what_is_not_served_is_answered() {
     let mut world = World::new();
-    world.snapshot.policy.spec.slot = PolicySlot::ObjectHook;
+    world.snapshot.policy.spec.source = Source::default();
     world.check("1");
     world.pass();
     assert_eq!(world.annotation(keys::CHECKED_AT).as_deref(), Some("1"));
@@ -73,11 +84,11 @@ fn a_look_at_what_is_not_served_is_answered() {
 #[test]
 fn what_is_not_served_any_more_does_not_answer_and_can_come_back() {
     let mut world = World::with("sha256:a");
-    let slot = world.snapshot.policy.spec.slot;
-    world.edit(|spec| spec.slot = PolicySlot::ObjectHook);
+    let source = world.snapshot.policy.spec.source.clone();
+    world.edit(|spec| spec.source = Source::default());
     world.pass();
     assert_eq!((world.active().as_str(), world.history()), ("", words(&[("sha256:a", "Superseded")])));
-    world.edit(|spec| spec.slot = slot);
+    world.edit(|spec| spec.source = source);
     world.fail(Step::Resolved, true, Found::default());
     assert_eq!((world.active().as_str(), world.history(), world.health().as_str()), ("sha256:a", vec![], "Ready/Ready"));
 }

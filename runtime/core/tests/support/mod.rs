@@ -14,7 +14,7 @@ use weir_core::{
     },
     decisions::Sealing,
     plan::{Change, ChildKind, Object, Plan},
-    policy::{BoxFuture, Identity, Policies, Policy, PolicyError, Slot},
+    policy::{BoxFuture, Identity, Policies, Policy, PolicyError, Slot, object_hook::Hooks},
 };
 
 pub(crate) const UID: &str = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d";
@@ -35,11 +35,16 @@ impl<S: Slot> Policy<S> for Silent {
 }
 
 pub(crate) fn pass(snapshot: &Snapshot) -> Plan<DataPlaneStatus> {
+    pass_with(snapshot, Hooks::default())
+}
+
+pub(crate) fn pass_with(snapshot: &Snapshot, object_hooks: Hooks) -> Plan<DataPlaneStatus> {
     let silent = || Silent(Identity { source: "silent".into(), digest: "d".into(), settings_digest: "s".into() });
     let policies = Policies {
         konnect_env: Arc::new(silent()).into(),
         conflict_resolution: Arc::new(silent()).into(),
         plugin_packaging: Arc::new(silent()).into(),
+        object_hooks,
     };
     block_on(dataplane::reconcile(snapshot, &policies, &Sealing::Open))
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use weir_api::manifest::Source;
 use weir_core::{
     plan::Outcome,
-    policy::{Chosen, ConflictResolution, KonnectEnv, PluginPackaging, Slot, SlotName},
+    policy::{Chosen, ConflictResolution, KonnectEnv, ObjectHook, PluginPackaging, Slot, SlotName},
 };
 
 use super::{Miss, Ran, Status};
@@ -57,6 +57,7 @@ impl Runner {
             Some(SlotName::KonnectEnv) => running.question::<KonnectEnv>(|stocked| &stocked.policies.konnect_env),
             Some(SlotName::ConflictResolution) => running.question::<ConflictResolution>(|stocked| &stocked.policies.conflict_resolution),
             Some(SlotName::PluginPackaging) => running.question::<PluginPackaging>(|stocked| &stocked.policies.plugin_packaging),
+            Some(SlotName::ObjectHook) => running.question::<ObjectHook>(|stocked| &stocked.hook),
         };
         let status = match outcome {
             Err(failure) => {

@@ -58,11 +58,11 @@ impl Metadata {
         format!("sha256:{}", hex::encode(hash.finalize()))
     }
 
-    /// The slots it advertises in the version that this host speaks.
+    /// The slots it advertises in the version that this host speaks. Slot object-hook is not advertised here: it is the lifecycle service.
     #[must_use]
     pub fn slots(&self) -> BTreeSet<SlotName> {
         let served = |slot: &SlotName| self.manifest.get(&slot_key(slot.as_str())).is_some_and(|version| version == SLOT_VERSION);
-        SlotName::ALL.into_iter().filter(served).collect()
+        SlotName::ALL.into_iter().filter(|slot| *slot != SlotName::ObjectHook).filter(served).collect()
     }
 
     /// From the wire.

@@ -2,6 +2,7 @@
 
 mod conflict_resolution;
 mod konnect_env;
+mod object_hook;
 mod plugin_packaging;
 
 use std::{future::Future, time::Duration};
@@ -31,6 +32,9 @@ pub enum Reply<A> {
 pub trait RemoteSlot: Slot<Answer: 'static> {
     /// The question as a message; owned, because it goes to another thread.
     type Question: Clone + Send + 'static;
+
+    /// Whether plugins that serve it have settings. CNPG-I knows none.
+    const HAS_SETTINGS: bool = true;
 
     /// The question as a message.
     fn question(input: &Self::Input, settings: &str) -> Self::Question;

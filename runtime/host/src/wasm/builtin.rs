@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use weir_core::policy::{ConflictResolution, KonnectEnv, PluginPackaging, Policies};
+use weir_core::policy::{ConflictResolution, KonnectEnv, ObjectHook, PluginPackaging, Policies, object_hook::Hooks};
 
 use super::{Wasm, limits::Limits, load::LoadError, policy::WasmPolicy, slot::WasmSlot};
 
@@ -28,6 +28,10 @@ impl Builtin for PluginPackaging {
     const COMPONENT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plugin-packaging.wasm"));
 }
 
+impl Builtin for ObjectHook {
+    const COMPONENT: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/object-hook.wasm"));
+}
+
 impl Wasm {
     /// Loads the default of slot `S`, through the same checks as any component.
     ///
@@ -37,7 +41,7 @@ impl Wasm {
         self.load::<S>(S::COMPONENT, SOURCE.to_owned(), settings, limits)
     }
 
-    /// The defaults of all slots, without settings, within the default limits.
+    /// The defaults of all slots, without settings, within the default limits. By default there are no hooks.
     ///
     /// # Errors
     /// As [`Wasm::load`].
@@ -46,6 +50,7 @@ impl Wasm {
             konnect_env: self.builtin::<KonnectEnv>(Value::Null, Limits::default())?.into(),
             conflict_resolution: self.builtin::<ConflictResolution>(Value::Null, Limits::default())?.into(),
             plugin_packaging: self.builtin::<PluginPackaging>(Value::Null, Limits::default())?.into(),
+            object_hooks: Hooks::default(),
         })
     }
 }

@@ -190,7 +190,8 @@ impl Interfaces {
         if found.iter().any(|export| on_track(Name::parse(export).version)) {
             return;
         }
-        let needed = format!("{PACKAGE}/{interface}@{CONTRACT_VERSION}");
+        let version = SlotName::parse(interface).map_or(CONTRACT_VERSION, SlotName::contract);
+        let needed = format!("{PACKAGE}/{interface}@{version}");
         if !found.is_empty() {
             report.push(format!("it exports {}, this host asks {needed}", list(&found)));
         } else if self.exports.is_empty() {

@@ -15,7 +15,7 @@ async fn a_plugin_is_reached_before_anybody_asks_and_says_what_it_offers() {
     let lab = Lab::good().await;
     let capabilities = lab.plugin.capabilities().unwrap();
     assert_eq!(capabilities.services.len(), 3, "the database's is passed over: {capabilities:?}");
-    assert_eq!(capabilities.slots.len(), 3);
+    assert_eq!(capabilities.slots.len(), 4);
     assert!(capabilities.wants("apps", "Deployment", Verb::Evaluate) && !capabilities.wants("", "Pod", Verb::Create));
     assert!(lab.plugin.metadata().unwrap().digest().starts_with("sha256:"));
     let lease = lab.registry.acquire(NAME, LONG).await.unwrap();

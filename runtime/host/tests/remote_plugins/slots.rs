@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use futures::executor::block_on;
 use serde_json::{Value, json};
 use weir_core::policy::{
-    ConflictResolution, Context, KonnectEnv, PluginPackaging, Policy, PolicyError, Refusal, Severity, conflict_resolution as conflicts,
-    konnect_env as env, plugin_packaging as packaging,
+    ConflictResolution, Context, KonnectEnv, ObjectHook, PluginPackaging, Policy, PolicyError, Refusal, Severity,
+    conflict_resolution as conflicts, konnect_env as env, object_hook as hook, plugin_packaging as packaging,
 };
 use weir_host::{
     layer::MemoSize,
@@ -170,4 +170,48 @@ async fn five_hundred_answers_come_over_one_connection() {
         policy.evaluate(&question()).await.unwrap();
     }
     assert_eq!((lab.server.handle().calls(), lab.server.connections()), (500, 1));
+}
+
+fn hooked(api_version: &str, object: Value) -> hook::Input {
+    let kind = object["kind"].as_str().unwrap().to_owned();
+    hook::Input {
+        context: Context::default(),
+        operation: hook::Operation::Patch,
+        api_version: api_version.into(),
+        kind,
+        object: object.to_string(),
+        owner: r#"{"apiVersion":"gateway-operator.konghq.com/v1beta1","kind":"DataPlane"}"#.into(),
+        paths: vec!["/metadata/labels/*".into()],
+    }
+}
+
+fn deployment() -> Value {
+    let pod = json!({"metadata": {"labels": {}}, "spec": {"containers": [{"name": "proxy"}]}});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "labels": {}, "annotations": {}},
+        "spec": {"selector": {}, "template": pod},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lifecycle_service_is_a_hook_for_the_kinds_that_it_wants() {
+    let lab = Lab::good().await;
+    let load = |settings| RemotePolicy::<ObjectHook>::load(Arc::clone(&lab.plugin), settings, limits(Duration::from_secs(10)));
+    let policy = load(Value::Null).await.unwrap();
+    let input = hooked("apps/v1", deployment());
+    let answer = policy.evaluate(&input).await.unwrap();
+    let labels = input.patched(&answer.patch).unwrap().meta().labels.clone().unwrap();
+    assert_eq!(labels.get("touched-by").map(String::as_str), Some(NAME));
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "labels": {}, "annotations": {}}});
+    assert_eq!(policy.evaluate(&hooked("v1", service)).await.unwrap().patch, "", "it does not want Services");
+    let mut forbidden = hooked("apps/v1", deployment());
+    forbidden.paths.clear();
+    match policy.evaluate(&forbidden).await {
+        Err(PolicyError::BadOutput(why)) => assert!(why.contains("path /metadata/labels/touched-by"), "{why}"),
+        other => panic!("a path that is not allowed: {other:?}"),
+    }
+    match load(json!({"a": 1})).await {
+        Err(LoadError::Settings(findings)) => assert!(!findings.is_empty()),
+        other => panic!("a plugin of CNPG-I takes no settings: {other:?}"),
+    }
 }

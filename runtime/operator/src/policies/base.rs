@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::sync::watch;
-use weir_core::policy::{Policies, SlotName};
+use weir_core::policy::{Policies, SlotName, object_hook::Hooks};
 use weir_host::{
     files::{self, Files, Loaded},
     layer::{Counters, MemoSize},
@@ -49,7 +49,9 @@ impl Base {
         for unusable in &loaded.unusable {
             tracing::error!(slot = %unusable.slot, path = %unusable.path.display(), error = %unusable.error, "a policy cannot be used");
         }
-        let builtin = layered(Files::default().load(&host, Limits::default())?, &counters, &samples);
+        let hook = files::default_hook(&host, Limits::default())?;
+        let mut builtin = layered(Files::default().load(&host, Limits::default())?, &counters, &samples);
+        builtin.object_hooks = Hooks::one("builtin", remembered(hook, &counters, &samples, MemoSize::default()).into());
         let policies = RwLock::new(layered(loaded, &counters, &samples));
         let this = Self { host, files, counters, samples, health, builtin, policies };
         this.report();
@@ -73,6 +75,9 @@ impl Base {
         self.health.policy(SlotName::KonnectEnv, policies.konnect_env.identity().digest.clone());
         self.health.policy(SlotName::ConflictResolution, policies.conflict_resolution.identity().digest.clone());
         self.health.policy(SlotName::PluginPackaging, policies.plugin_packaging.identity().digest.clone());
+        for hook in policies.object_hooks.identities() {
+            self.health.policy(SlotName::ObjectHook, hook.digest.clone());
+        }
     }
 
     /// Looks at the files until `stop` says so, and calls `swapped` after other policies took over.
@@ -135,16 +140,21 @@ impl Base {
     }
 }
 
-fn identities(policies: &Policies) -> [(String, String); 3] {
+fn identities(policies: &Policies) -> Vec<(String, String)> {
     let of = |i: &weir_core::policy::Identity| (i.digest.clone(), i.settings_digest.clone());
-    [of(policies.konnect_env.identity()), of(policies.conflict_resolution.identity()), of(policies.plugin_packaging.identity())]
+    let each = [policies.konnect_env.identity(), policies.conflict_resolution.identity(), policies.plugin_packaging.identity()];
+    each.into_iter().chain(policies.object_hooks.identities()).map(of).collect()
 }
 
 fn layered(loaded: Loaded, counters: &Arc<Counters>, samples: &Samples) -> Policies {
-    let Policies { konnect_env, conflict_resolution, plugin_packaging } = loaded.policies;
+    let Policies { konnect_env, conflict_resolution, plugin_packaging, mut object_hooks } = loaded.policies;
+    for hook in &mut object_hooks.chain {
+        hook.chosen = hook.chosen.clone().map(|policy| remembered(policy, counters, samples, MemoSize::default()));
+    }
     Policies {
         konnect_env: konnect_env.map(|policy| remembered(policy, counters, samples, MemoSize::default())),
         conflict_resolution: conflict_resolution.map(|policy| remembered(policy, counters, samples, MemoSize::default())),
         plugin_packaging: plugin_packaging.map(|policy| remembered(policy, counters, samples, PACKAGING)),
+        object_hooks,
     }
 }

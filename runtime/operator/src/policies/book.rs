@@ -6,7 +6,9 @@ use std::{
 };
 
 use weir_core::policy::{
-    BoxFuture, Chosen, ConflictResolution, Identity, KonnectEnv, OnFailure, PluginPackaging, Policies, Policy, PolicyError, Slot, SlotName,
+    BoxFuture, Chosen, ConflictResolution, Identity, KonnectEnv, ObjectHook, OnFailure, PluginPackaging, Policies, Policy, PolicyError,
+    Slot, SlotName,
+    object_hook::{Hook, Hooks, Paths},
     selection::{Entry, ObjectKind, Subject, select},
 };
 use weir_core::reconcile_policy::snapshot::Reach;
@@ -40,6 +42,7 @@ pub struct Book {
     pub base: Arc<Base>,
     operator_namespace: String,
     tenants: bool,
+    hook_paths: Arc<Paths>,
     services: RwLock<Arc<Services>>,
 }
 
@@ -77,7 +80,13 @@ impl Place {
 impl Book {
     /// Nobody answers but what the operator starts with.
     pub fn new(base: Arc<Base>, operator_namespace: String, tenants: bool) -> Self {
-        Self { base, operator_namespace, tenants, services: RwLock::default() }
+        Self { base, operator_namespace, tenants, hook_paths: Arc::default(), services: RwLock::default() }
+    }
+
+    /// Hooks may change these paths.
+    #[must_use]
+    pub fn with_hook_paths(self, paths: Paths) -> Self {
+        Self { hook_paths: Arc::new(paths), ..self }
     }
 
     fn services(&self) -> Arc<Services> {
@@ -87,7 +96,8 @@ impl Book {
     /// The policies in force for an object.
     pub fn policies(&self, place: &Place) -> Policies {
         let services = self.services();
-        let base = self.base.current();
+        let mut base = self.base.current();
+        base.object_hooks.paths = Arc::clone(&self.hook_paths);
         if services.entries.is_empty() {
             return base;
         }
@@ -95,7 +105,26 @@ impl Book {
             konnect_env: self.chosen::<KonnectEnv>(&services, place, base.konnect_env),
             conflict_resolution: self.chosen::<ConflictResolution>(&services, place, base.conflict_resolution),
             plugin_packaging: self.chosen::<PluginPackaging>(&services, place, base.plugin_packaging),
+            object_hooks: self.hooks(&services, place, base.object_hooks),
         }
+    }
+
+    /// All hooks of an object; those of files where no policy is one.
+    fn hooks(&self, services: &Services, place: &Place, base: Hooks) -> Hooks {
+        let selection = select(&services.entries, SlotName::ObjectHook, &place.subject(), &self.operator_namespace, self.tenants);
+        let hook = |entry: &&Entry| {
+            let key = key(entry);
+            Some(Hook { name: key.to_string(), chosen: self.service::<ObjectHook>(services.by.get(&key)?)? })
+        };
+        let mut hooks = if selection.chain.is_empty() { base } else { Hooks { chain: Vec::new(), paths: base.paths } };
+        hooks.chain.extend(selection.chain.iter().filter_map(hook));
+        let shadows: Vec<Arc<Shadow>> = selection.shadows.iter().filter_map(|entry| services.by.get(&key(entry))?.shadow.clone()).collect();
+        // A shadow sees what comes out of the chain, and is compared with a hook that leaves that as it is.
+        if let (false, Some(unchanged)) = (shadows.is_empty(), <ObjectHook as Served>::of(&self.base.builtin(), None)) {
+            let policy: Arc<dyn Policy<ObjectHook>> = Arc::new(Shadowed::new(Arc::clone(unchanged), shadows));
+            hooks.chain.push(Hook { name: String::new(), chosen: policy.into() });
+        }
+        hooks
     }
 
     fn chosen<S: Queued>(&self, services: &Services, place: &Place, base: Chosen<S>) -> Chosen<S> {
@@ -115,7 +144,7 @@ impl Book {
             Ok(revision) => S::pick(&revision.policy)?,
             Err(why) => Arc::new(Absent::of(&service.id, why)) as Arc<dyn Policy<S>>,
         };
-        let fallback = Some(Arc::clone(S::of(&self.base.builtin())));
+        let fallback = S::of(&self.base.builtin(), None).cloned();
         Some(Chosen { policy, on_failure: service.on_failure, fallback })
     }
 
@@ -126,7 +155,7 @@ impl Book {
         entries.push(Entry { usable: true, ..entry.clone() });
         let selection = select(&entries, entry.slot, &place.subject(), &self.operator_namespace, self.tenants);
         let is_it = |e: &Entry| e.key == entry.key;
-        selection.winner.is_some_and(is_it) || selection.shadows.into_iter().any(is_it)
+        selection.winner.is_some_and(is_it) || selection.chain.iter().any(|e| is_it(e)) || selection.shadows.into_iter().any(is_it)
     }
 
     /// What is asked of a policy, and the namespaces that is in.
@@ -137,7 +166,7 @@ impl Book {
         let is_it = |entry: &Entry| key(entry) == *policy;
         for place in places {
             let selection = select(&services.entries, slot, &place.subject(), &self.operator_namespace, self.tenants);
-            if selection.winner.is_some_and(is_it) {
+            if selection.winner.is_some_and(is_it) || selection.chain.iter().any(|e| is_it(e)) {
                 reach.objects += 1;
                 namespaces.insert(&place.key.namespace);
             } else if let (true, Some(winner)) = (selection.losers.iter().any(|(e, _)| is_it(e)), selection.winner) {

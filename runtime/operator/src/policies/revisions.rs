@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use weir_core::{
     hash,
-    policy::{ConflictResolution, Finding, KonnectEnv, PluginPackaging, Policy, SlotName},
+    policy::{ConflictResolution, Finding, KonnectEnv, ObjectHook, PluginPackaging, Policy, SlotName},
 };
 use weir_host::{
     layer::{Counters, Memo, MemoSize, Observe},
@@ -120,6 +120,7 @@ impl Revisions {
             SlotName::KonnectEnv => KonnectEnv::COMPONENT,
             SlotName::ConflictResolution => ConflictResolution::COMPONENT,
             SlotName::PluginPackaging => PluginPackaging::COMPONENT,
+            SlotName::ObjectHook => ObjectHook::COMPONENT,
         })
     }
 
@@ -140,6 +141,7 @@ impl Revisions {
             SlotName::KonnectEnv => self.make::<KonnectEnv>(recipe, MemoSize::default())?,
             SlotName::ConflictResolution => self.make::<ConflictResolution>(recipe, MemoSize::default())?,
             SlotName::PluginPackaging => self.make::<PluginPackaging>(recipe, PACKAGING)?,
+            SlotName::ObjectHook => self.make::<ObjectHook>(recipe, MemoSize::default())?,
         };
         let revision = Arc::new(revision);
         self.loaded().insert(revision.id.clone(), Arc::clone(&revision));

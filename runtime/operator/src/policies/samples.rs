@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use weir_core::policy::{BoxFuture, ConflictResolution, Identity, KonnectEnv, PluginPackaging, Policy, PolicyError, Slot};
+use weir_core::policy::{BoxFuture, ConflictResolution, Identity, KonnectEnv, ObjectHook, PluginPackaging, Policy, PolicyError, Slot};
 
 use crate::cache::Key;
 
@@ -13,6 +13,8 @@ use crate::cache::Key;
 const MOST: usize = 1_024;
 /// A question about an artifact names its files and has their text.
 const MOST_ARTIFACTS: usize = 32;
+/// A question of a hook has two whole objects.
+const MOST_HOOKS: usize = 256;
 
 /// Questions of all slots.
 #[derive(Default)]
@@ -20,6 +22,7 @@ pub struct Samples {
     konnect_env: Arc<Questions<KonnectEnv>>,
     conflicts: Arc<Questions<ConflictResolution>>,
     artifacts: Arc<Questions<PluginPackaging>>,
+    hooks: Arc<Questions<ObjectHook>>,
 }
 
 /// A slot whose questions are kept.
@@ -28,6 +31,11 @@ pub trait Sampled: Slot<Input: Clone> + Sized {
     fn of(samples: &Samples) -> &Arc<Questions<Self>>;
     /// How many are kept.
     const MOST: usize;
+
+    /// What of the object a question is about, where there may be several.
+    fn part(_: &Self::Input) -> String {
+        String::new()
+    }
 }
 
 impl Sampled for KonnectEnv {
@@ -54,6 +62,18 @@ impl Sampled for PluginPackaging {
     }
 }
 
+impl Sampled for ObjectHook {
+    const MOST: usize = MOST_HOOKS;
+
+    fn of(samples: &Samples) -> &Arc<Questions<Self>> {
+        &samples.hooks
+    }
+
+    fn part(input: &Self::Input) -> String {
+        format!(" {}", input.about())
+    }
+}
+
 /// The last question about each object, of one slot.
 pub struct Questions<S: Slot>(Mutex<Asked<S::Input>>);
 
@@ -76,7 +96,7 @@ impl<S: Sampled> Questions<S> {
 
     fn keep(&self, input: &S::Input) {
         let object = &S::context(input).object;
-        let place = (object.kind.clone(), Key::new(&object.namespace, &object.name));
+        let place = (format!("{}{}", object.kind, S::part(input)), Key::new(&object.namespace, &object.name));
         let input = Arc::new(input.clone());
         let mut asked = self.asked();
         asked.clock += 1;

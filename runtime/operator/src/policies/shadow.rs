@@ -21,7 +21,7 @@ use tokio::{
 use weir_core::{
     hash,
     policy::{
-        BoxFuture, ConflictResolution, Identity, KonnectEnv, PluginPackaging, Policy, PolicyError, Slot, SlotName,
+        BoxFuture, ConflictResolution, Identity, KonnectEnv, ObjectHook, PluginPackaging, Policy, PolicyError, Slot, SlotName,
         difference::{self, Difference, Grade},
     },
     reconcile_policy::snapshot::{Compared, Sample},
@@ -80,6 +80,8 @@ pub(super) enum AnyQueue {
     ConflictResolution(Sender<Question<ConflictResolution>>),
     /// Slot plugin-packaging.
     PluginPackaging(Sender<Question<PluginPackaging>>),
+    /// Slot object-hook.
+    ObjectHook(Sender<Question<ObjectHook>>),
 }
 
 /// A slot whose questions have a queue.
@@ -104,7 +106,7 @@ macro_rules! queued {
     )*};
 }
 
-queued!(KonnectEnv, ConflictResolution, PluginPackaging);
+queued!(KonnectEnv, ConflictResolution, PluginPackaging, ObjectHook);
 
 /// What was asked, and what the policy in force said.
 pub(super) struct Question<S: Slot> {
@@ -120,6 +122,7 @@ impl Shadow {
             SlotName::KonnectEnv => Self::start::<KonnectEnv>(revision, beside),
             SlotName::ConflictResolution => Self::start::<ConflictResolution>(revision, beside),
             SlotName::PluginPackaging => Self::start::<PluginPackaging>(revision, beside),
+            SlotName::ObjectHook => Self::start::<ObjectHook>(revision, beside),
         }
     }
 

@@ -67,7 +67,7 @@ impl Demand {
         Some(Self {
             policy: Key::of(&object.metadata),
             uid: object.metadata.uid.clone().unwrap_or_default(),
-            slot: policy.slot?,
+            slot: policy.slot,
             source,
             image: policy.source.clone(),
             settings: policy.settings.clone(),

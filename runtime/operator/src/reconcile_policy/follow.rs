@@ -17,7 +17,7 @@ use weir_core::{
         Snapshot,
         decide::SUPERSEDED,
         snapshot::{Failure, Reach, Step, Work},
-        validate::{Cost, recorded_cost, remote, slot, validate},
+        validate::{Cost, recorded_cost, remote, validate},
     },
 };
 
@@ -117,9 +117,10 @@ impl Follower {
     pub fn follow(self: &Arc<Self>, policy: &ReconcilePolicy) {
         let key = Key::of(&policy.metadata);
         let active = policy.status.as_ref().and_then(|status| status.active.as_ref());
-        let (Some(active), Some(slot), Ok(entry)) = (active, slot(policy.spec.slot), Entry::new(policy, true)) else {
+        let (Some(active), Ok(entry)) = (active, Entry::new(policy, true)) else {
             return self.set(&key, None);
         };
+        let slot = entry.slot;
         let id = |revision: &Recorded| RevisionId {
             policy: key.clone(),
             slot,

@@ -92,8 +92,7 @@ fn bare(context: &Context, policy: &ReconcilePolicy) -> Snapshot {
 
 /// Whom it answers for.
 fn reach(context: &Context, key: &Key, policy: &ReconcilePolicy) -> (Reach, Serves) {
-    let none = (Reach::default(), Serves { objects: 0, namespaces: 0 });
-    let Some(slot) = weir_core::reconcile_policy::validate::slot(policy.spec.slot) else { return none };
+    let slot = SlotName::of(policy.spec.slot);
     let (reach, namespaces) = context.policies.book.reach(key, slot, &places(context, slot));
     let objects = reach.objects;
     (reach, Serves { objects, namespaces })
@@ -105,7 +104,7 @@ fn places(context: &Context, slot: SlotName) -> Vec<Place> {
     let data_planes = || world.data_planes.all().into_iter().map(|o| place(context, ObjectKind::DataPlane, Cached::meta(&*o)));
     let installations = || world.installations.all().into_iter().map(|o| place(context, ObjectKind::PluginInstallation, Cached::meta(&*o)));
     match slot {
-        SlotName::KonnectEnv => data_planes().collect(),
+        SlotName::KonnectEnv | SlotName::ObjectHook => data_planes().collect(),
         SlotName::PluginPackaging => installations().collect(),
         SlotName::ConflictResolution => data_planes().chain(installations()).collect(),
     }
@@ -121,7 +120,7 @@ pub(crate) fn place(context: &Context, kind: ObjectKind, meta: &k8s_openapi::api
 
 fn tripped(context: &Context, key: &Key, policy: &ReconcilePolicy) -> Option<Tripped> {
     let active = policy.status.as_ref()?.active.as_ref()?;
-    let slot = weir_core::reconcile_policy::validate::slot(policy.spec.slot)?;
+    let slot = SlotName::of(policy.spec.slot);
     let id = RevisionId { policy: key.clone(), slot, layer: active.layer_digest.clone(), settings: active.settings_digest.clone() };
     let trip = context.policies.revisions.breakers.tripped(&id)?;
     Some(Tripped { layer_digest: id.layer, settings_digest: id.settings, reason: trip.reason, message: trip.message })

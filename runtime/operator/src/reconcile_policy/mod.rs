@@ -212,7 +212,7 @@ async fn write(context: &Arc<Context>, key: &Key, policy: &ReconcilePolicy, plan
 
 /// What took over, once it is written down.
 fn count(context: &Context, key: &Key, policy: &ReconcilePolicy, plan: &Plan<ReconcilePolicyStatus>) {
-    let Some(slot) = weir_core::reconcile_policy::validate::slot(policy.spec.slot) else { return };
+    let slot = weir_core::policy::SlotName::of(policy.spec.slot);
     for event in &plan.events {
         if event.reason == ROLLED_BACK {
             context.metrics.policies.swapped(slot, Swap::RolledBack);

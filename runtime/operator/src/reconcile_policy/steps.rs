@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use weir_api::reconcile_policy::Impact;
 use weir_core::{
     policy::{
-        ConflictResolution, Finding, KonnectEnv, PluginPackaging, SlotName,
+        ConflictResolution, Finding, KonnectEnv, ObjectHook, PluginPackaging, SlotName,
         selection::{Entry, ObjectKind},
         trial::{Compared, compare},
     },
@@ -133,6 +133,7 @@ impl Workshop {
             SlotName::KonnectEnv => self.dry::<KonnectEnv>(&entry, revision).await,
             SlotName::ConflictResolution => self.dry::<ConflictResolution>(&entry, revision).await,
             SlotName::PluginPackaging => self.dry::<PluginPackaging>(&entry, revision).await,
+            SlotName::ObjectHook => self.dry::<ObjectHook>(&entry, revision).await,
         }
     }
 
@@ -151,9 +152,12 @@ impl Workshop {
             if usize::try_from(impact.evaluated).unwrap_or_default() >= MOST_QUESTIONS || Instant::now() >= end {
                 continue;
             }
-            let now = self.book.policies(&place);
+            // A hook is compared with its own revision in force, and where there is none with what leaves objects as they are.
+            let (now, builtin) = (self.book.policies(&place), self.book.base.builtin());
+            let name = format!("{}/{}", entry.key.0, entry.key.1);
+            let Some(now) = <S as Served>::of(&now, Some(&name)).or_else(|| <S as Served>::of(&builtin, None)) else { continue };
             impact.evaluated = impact.evaluated.saturating_add(1);
-            match compare::<S>(candidate.as_ref(), <S as Served>::of(&now).as_ref(), &input).await {
+            match compare::<S>(candidate.as_ref(), now.as_ref(), &input).await {
                 Compared::Same => {}
                 Compared::Changed => impact.changed = impact.changed.saturating_add(1),
                 Compared::Refused => impact.refused = impact.refused.saturating_add(1),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_core::remote::{Facts, Reason, Report, Spec, decide::Endpoints};
-use weir_host::remote::{self as host, Deadlines, Endpoint, Event, Limits, Metadata, Observer, Status, service_names};
+use weir_host::remote::{self as host, Capabilities, Deadlines, Endpoint, Event, Limits, Metadata, Observer, Status, service_names};
 
 use super::materials::Pair;
 use crate::metrics::Metrics;
@@ -32,14 +32,15 @@ pub(super) fn spec(spec: &Spec, pair: &Pair) -> host::Spec {
 /// What the core is told.
 pub(super) fn report(status: &Status) -> Report {
     match (status.reason.map(reason), &status.metadata) {
-        (None, Some(metadata)) => Report::Ready(facts(metadata)),
+        (None, Some(metadata)) => Report::Ready(facts(metadata, status.capabilities.as_deref())),
         (None, None) | (Some(Reason::Connecting), _) => Report::Connecting,
         (Some(reason), _) => Report::Failing { reason, message: status.message.clone() },
     }
 }
 
-fn facts(metadata: &Metadata) -> Facts {
-    Facts { name: metadata.name.clone(), version: metadata.version.clone(), digest: metadata.digest(), slots: metadata.slots() }
+fn facts(metadata: &Metadata, capabilities: Option<&Capabilities>) -> Facts {
+    let slots = capabilities.map_or_else(|| metadata.slots(), |offered| offered.slots.clone());
+    Facts { name: metadata.name.clone(), version: metadata.version.clone(), digest: metadata.digest(), slots }
 }
 
 fn reason(reason: host::Reason) -> Reason {

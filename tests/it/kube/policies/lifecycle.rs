@@ -47,13 +47,6 @@ fn wrong(shop: &Shop) -> Vec<(&'static str, Value, [&'static str; 3], Vec<&'stat
             vec!["spec.source.oci.caBundleRef", "nobody"],
         ),
         (
-            "hook",
-            json!({"apiVersion": POLICY.api_version, "kind": POLICY.kind, "metadata": {"name": "hook"},
-                   "spec": {"slot": "ObjectHook", "source": {"builtin": {}}}}),
-            ["Active", "False", "NotSupported"],
-            vec!["ObjectHook"],
-        ),
-        (
             "remote",
             json!({"apiVersion": POLICY.api_version, "kind": POLICY.kind, "metadata": {"name": "remote"},
                    "spec": {"slot": "KonnectEnv", "source": {"remote": {"pluginName": "p"}}}}),

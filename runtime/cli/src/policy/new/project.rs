@@ -38,6 +38,12 @@ fn template(slot: SlotName) -> Template {
             suite: include_str!("template/plugin-packaging.test.yaml"),
             trait_name: "PluginPackaging",
         },
+        SlotName::ObjectHook => Template {
+            source: include_str!("template/object-hook.rs.txt"),
+            schema: include_str!("template/object-hook.schema.json"),
+            suite: include_str!("template/object-hook.test.yaml"),
+            trait_name: "ObjectHook",
+        },
     }
 }
 
@@ -67,7 +73,7 @@ pub(super) fn rust(name: &str, slot: SlotName) -> Vec<(String, String)> {
     for (path, text) in FILES {
         if let Some(rest) = path.strip_prefix("guest-plugins/sdk/") {
             // In the repository the contract is a folder higher up.
-            files.push((format!("sdk/{rest}"), text.replace("\"../../wit\"", "\"../wit\"")));
+            files.push((format!("sdk/{rest}"), text.replace("\"../../wit", "\"../wit")));
         } else if let Some(rest) = path.strip_prefix(&default) {
             files.push((format!("default/{rest}"), (*text).to_owned()));
         } else if path.starts_with("wit/") {
@@ -114,7 +120,7 @@ mod tests {
                     !text.contains("{{") || path.starts_with("sdk/") || path.starts_with("default/") || path.ends_with("policy.yaml"),
                     "{path}"
                 );
-                assert!(!text.contains("\"../../wit\"") && !text.contains(".workspace = true"), "{path} names the repository");
+                assert!(!text.contains("\"../../wit") && !text.contains(".workspace = true"), "{path} names the repository");
             }
         }
     }

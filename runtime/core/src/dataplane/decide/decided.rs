@@ -1,12 +1,14 @@
 //! What `decide` hands on to `plan`.
 
+use std::collections::BTreeMap;
+
 use super::{
     super::{conflicts::Settled, objects::certificate::Certificate, plan::lookup, plugins::Used},
     Own,
 };
 use crate::{
-    plan::{HeldPart, Hold, PolicyUse},
-    policy::{Finding, SlotName, konnect_env},
+    plan::{HeldPart, Hold, Object, PolicyUse},
+    policy::{Finding, Severity, SlotName, konnect_env},
 };
 
 /// What the policies say, and what is held because they do not.
@@ -30,6 +32,10 @@ pub struct Decided {
     pub own: Option<Own>,
     /// Content of installations that an undone rollout brought back; none where nothing was undone.
     pub restored: Vec<Used>,
+    /// Objects that went through all hooks: as they were rendered, and as they came out.
+    pub hooked: BTreeMap<HeldPart, (Object, Object)>,
+    /// There are hooks for this DataPlane.
+    pub has_hooks: bool,
     /// New text of `weir.dev/decisions`.
     pub decisions: Option<String>,
     /// What is held.
@@ -57,6 +63,8 @@ impl Decided {
             mounted: Vec::new(),
             own: None,
             restored: Vec::new(),
+            hooked: BTreeMap::new(),
+            has_hooks: false,
             decisions: None,
             holds: Vec::new(),
             findings: Vec::new(),
@@ -68,6 +76,40 @@ impl Decided {
 
     pub(super) fn hold(&mut self, what: HeldPart, reason: &str, message: impl Into<String>) {
         self.holds.push(Hold { what, reason: reason.into(), message: message.into() });
+    }
+
+    /// What its owner should know, once.
+    pub(super) fn note(&mut self, code: &str, message: &str) {
+        let (severity, code, path, message) = (Severity::Warning, code.to_owned(), String::new(), message.to_owned());
+        let finding = Finding { severity, code, path, message };
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Whether a hook holds a part.
+    pub(crate) fn holds(&self, part: HeldPart) -> bool {
+        self.holds.iter().any(|hold| hold.what == part)
+    }
+
+    /// An object of this pass after the hooks, where they were asked about this very one.
+    pub(crate) fn after_hooks(&self, part: HeldPart, object: Object) -> Object {
+        match self.hooked.get(&part) {
+            Some((before, after)) if *before == object => after.clone(),
+            Some(_) | None => object,
+        }
+    }
+
+    /// The Deployment of this pass after the hooks, where they were asked about it.
+    pub(crate) fn deployment_after_hooks(&self) -> Option<&k8s_openapi::api::apps::v1::Deployment> {
+        match &self.hooked.get(&HeldPart::PodTemplate)?.1 {
+            Object::Deployment(deployment) => Some(deployment),
+            Object::Service(_)
+            | Object::HorizontalPodAutoscaler(_)
+            | Object::PodDisruptionBudget(_)
+            | Object::Certificate(_)
+            | Object::ConfigMap(_) => None,
+        }
     }
 
     /// A copy of what is the same for every rendering, to collect what is said again and dropped.

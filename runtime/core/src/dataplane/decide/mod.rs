@@ -5,6 +5,8 @@
 
 mod conflicts;
 mod decided;
+mod farewell;
+mod hooks;
 mod konnect;
 mod own;
 mod placing;
@@ -55,6 +57,7 @@ pub async fn decide(dp: &Validated<'_>, policies: &Policies, sealing: &Sealing) 
             })
             .collect::<Vec<_>>(),
     );
+    pass.hooks(&mut decided).await;
     decided.decisions = pass.text(&mut decided);
     decided.own = pass.own(&mut decided).await;
     decided.restored = pass.restored(&decided);
@@ -204,8 +207,19 @@ async fn ask<'a, S: Slot>(
     decided: &mut Decided,
     usable: fn(&S::Answer) -> Result<(), &'static str>,
 ) -> Reply<'a, S::Answer> {
+    ask_about(&format!("DataPlane {}/{}", dp.namespace, dp.name), chosen, input, decided, usable).await
+}
+
+/// Asks about an object, `Kind namespace/name`.
+async fn ask_about<'a, S: Slot>(
+    about: &str,
+    chosen: &'a Chosen<S>,
+    input: &S::Input,
+    decided: &mut Decided,
+    usable: fn(&S::Answer) -> Result<(), &'static str>,
+) -> Reply<'a, S::Answer> {
     let reply = chosen.ask(input, usable).await;
-    decided.policies.extend(reply.uses(S::NAME, &format!("DataPlane {}/{}", dp.namespace, dp.name)));
+    decided.policies.extend(reply.uses(S::NAME, about));
     if let Err(unanswered) = &reply.answer {
         decided.unanswered.push((S::NAME, unanswered.reason()));
     }

@@ -9,7 +9,7 @@ use weir_api::keys;
 use super::{
     super::{
         conflicts::Settled,
-        objects::{certificate, client_certificate, proxy::CLUSTER_CERTIFICATE_VOLUME},
+        objects::{certificate, client_certificate, deployment, proxy::CLUSTER_CERTIFICATE_VOLUME},
         plan::{marks, rollback},
         plugins::{self, Contents, Used},
         validate::Konnect,
@@ -33,8 +33,8 @@ use crate::{
 /// The inputs in force, settled for the spec as it is now.
 #[derive(Debug)]
 pub struct Own {
-    /// The pod's parts.
-    pub settled: Settled,
+    /// The pod template that comes of them.
+    pub template: PodTemplateSpec,
     /// Secret of the admin certificate: the one in force, unless it nears its end.
     pub certificate: String,
     /// konnect-env's answer in force.
@@ -94,8 +94,11 @@ impl Pass<'_> {
         let due = arrived || (environment.fresh && (environment.renamed || environment.moved));
         let extension = konnect.as_ref().and_then(|_| self.extension(&live.object, environment.fresh));
         let konnect_certificate = konnect.as_ref().and_then(|_| self.client_certificate(&live.object, environment.fresh));
+        let path = konnect.as_ref().and_then(|k| k.readiness_path.as_deref());
+        let rendered = deployment::template(self.dp, &settled, path, konnect_certificate.as_deref());
+        let template = pass.hooked_again(rendered, &mut quiet, &mut rides).await?;
         let decisions = pass.text(&mut quiet);
-        Some(Own { settled, certificate: secret, konnect, extension, konnect_certificate, plugins: used, decisions, rides, due })
+        Some(Own { template, certificate: secret, konnect, extension, konnect_certificate, plugins: used, decisions, rides, due })
     }
 
     /// Whose Konnect environment it is: the one in force, unless the owner names another extension, or needs the new one for its certificate.

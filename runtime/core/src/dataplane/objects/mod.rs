@@ -11,6 +11,7 @@ pub mod ingress_service;
 pub mod konnect_certificate;
 pub mod overlay;
 pub mod proxy;
+pub(crate) mod rendered;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use weir_api::keys;

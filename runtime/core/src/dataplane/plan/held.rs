@@ -9,12 +9,7 @@ use super::{
     rollout::{Rollout, Template, annotation, approval, differs, stale},
 };
 use crate::{
-    dataplane::{
-        decide::{Decided, Own},
-        objects::deployment::{self, TEMPLATE_HASH},
-        snapshot::Child,
-        validate::Validated,
-    },
+    dataplane::{decide::Decided, objects::deployment::TEMPLATE_HASH, snapshot::Child, validate::Validated},
     events::Event,
     hash,
     plan::HeldPart,
@@ -37,7 +32,7 @@ pub(super) fn manual<'a>(
     if approved == Some(pending.as_str()) {
         return Template::Roll(Box::new(template));
     }
-    let own = decided.own.as_ref().map(|own| (render(dp, own), own));
+    let own = decided.own.as_ref().map(|own| (own.template.clone(), own));
     let own = own.filter(|(rendered, own)| own.due || is_own(dp, live) || is_renewal(dp, rendered, live));
     let Some((own_template, own)) = own else {
         wait(wanted, pending, approved, &staying(dp, decided, live).template, &template, live);
@@ -54,11 +49,6 @@ pub(super) fn manual<'a>(
     }
     wait(wanted, pending, approved, &own_template, &template, live);
     Template::Own(Box::new(own_template), own)
-}
-
-fn render(dp: &Validated<'_>, own: &Own) -> PodTemplateSpec {
-    let path = own.konnect.as_ref().and_then(|k| k.readiness_path.as_deref());
-    deployment::template(dp, &own.settled, path, own.konnect_certificate.as_deref())
 }
 
 /// Whether the owner has changed what the spec says about the pods since the template was rendered. Scaling is no such change.

@@ -5,7 +5,7 @@ mod difference;
 pub(crate) mod held;
 pub mod lookup;
 pub(crate) mod marks;
-mod prune;
+pub(crate) mod prune;
 mod renewal;
 pub(crate) mod rollback;
 pub(crate) mod rollout;
@@ -160,7 +160,7 @@ fn target(dp: &Validated<'_>, kind: ChildKind, meta: &ObjectMeta) -> Target {
     Target { kind, namespace: dp.namespace.clone(), name: meta.name.clone().unwrap_or_default(), uid: meta.uid.clone().unwrap_or_default() }
 }
 
-fn problems(dp: &Validated<'_>) -> Vec<Hold> {
+pub(crate) fn problems(dp: &Validated<'_>) -> Vec<Hold> {
     let hold = |p: &super::validate::Problem| Hold {
         what: p.part,
         reason: reasons::VALIDATION_FAILED.into(),
@@ -215,47 +215,54 @@ fn change_event(change: &Change) -> Option<Event> {
 /// Children in apply order: what others refer to comes first.
 fn children(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
     if !dp.holds(HeldPart::AdminService)
+        && !decided.holds(HeldPart::AdminService)
         && let Some(name) = wanted.name(HeldPart::AdminService, ChildKind::Service, &decided.admin_service)
     {
-        wanted.apply(Object::Service(Box::new(admin_service::build(dp, name))), lookup::live_service(dp, "admin"));
+        let object = Object::Service(Box::new(admin_service::build(dp, name)));
+        wanted.apply(decided.after_hooks(HeldPart::AdminService, object), lookup::live_service(dp, "admin"));
     }
-    ingress(dp, wanted);
+    ingress(dp, decided, wanted);
     if let Some(options) = konnect_certificate::options(dp).filter(|o| !o.issuer.name.is_empty()) {
         let (live, name) = lookup::certificate(dp);
         wanted.apply(Object::Certificate(Box::new(konnect_certificate::build(dp, name, options))), live);
     }
     let deployment = rollout::deployment(dp, decided, wanted);
     if let Some(deployment) = &deployment {
-        scaling(dp, deployment, wanted);
+        scaling(dp, decided, deployment, wanted);
     }
-    budget(dp, wanted);
+    budget(dp, decided, wanted);
     takeover::release(dp, wanted);
     prune::prune(dp, decided, deployment.as_deref(), wanted);
 }
 
-fn ingress(dp: &Validated<'_>, wanted: &mut Wanted) {
+fn ingress(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
     wanted.ingress = lookup::live_service(dp, "ingress").and_then(|c| c.object.metadata.name.clone());
-    if dp.holds(HeldPart::IngressService) {
+    if dp.holds(HeldPart::IngressService) || decided.holds(HeldPart::IngressService) {
         return;
     }
     let Some(name) = wanted.name(HeldPart::IngressService, ChildKind::Service, &lookup::ingress_service(dp)) else { return };
     let live = lookup::services(dp, "ingress").find(|c| c.object.metadata.name.as_deref() == Some(name.as_str()));
-    wanted.apply(Object::Service(Box::new(ingress_service::build(dp, name.clone()))), live);
+    let object = Object::Service(Box::new(ingress_service::build(dp, name.clone())));
+    wanted.apply(decided.after_hooks(HeldPart::IngressService, object), live);
     wanted.ingress = Some(name);
 }
 
-fn scaling(dp: &Validated<'_>, deployment: &str, wanted: &mut Wanted) {
-    let Some(options) = autoscaler::options(dp).filter(|_| !dp.holds(HeldPart::Autoscaler)) else { return };
+fn scaling(dp: &Validated<'_>, decided: &Decided, deployment: &str, wanted: &mut Wanted) {
+    let held = dp.holds(HeldPart::Autoscaler) || decided.holds(HeldPart::Autoscaler);
+    let Some(options) = autoscaler::options(dp).filter(|_| !held) else { return };
     let (live, name) = lookup::same_named(dp, ChildKind::HorizontalPodAutoscaler, &dp.snapshot.children.autoscalers);
     if let Some(name) = wanted.name(HeldPart::Autoscaler, ChildKind::HorizontalPodAutoscaler, &name) {
-        wanted.apply(Object::HorizontalPodAutoscaler(Box::new(autoscaler::build(dp, name, deployment, options))), live);
+        let object = Object::HorizontalPodAutoscaler(Box::new(autoscaler::build(dp, name, deployment, options)));
+        wanted.apply(decided.after_hooks(HeldPart::Autoscaler, object), live);
     }
 }
 
-fn budget(dp: &Validated<'_>, wanted: &mut Wanted) {
-    let Some(options) = disruption_budget::options(dp).filter(|_| !dp.holds(HeldPart::DisruptionBudget)) else { return };
+fn budget(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wanted) {
+    let held = dp.holds(HeldPart::DisruptionBudget) || decided.holds(HeldPart::DisruptionBudget);
+    let Some(options) = disruption_budget::options(dp).filter(|_| !held) else { return };
     let (live, name) = lookup::same_named(dp, ChildKind::PodDisruptionBudget, &dp.snapshot.children.disruption_budgets);
     if let Some(name) = wanted.name(HeldPart::DisruptionBudget, ChildKind::PodDisruptionBudget, &name) {
-        wanted.apply(Object::PodDisruptionBudget(Box::new(disruption_budget::build(dp, name, options))), live);
+        let object = Object::PodDisruptionBudget(Box::new(disruption_budget::build(dp, name, options)));
+        wanted.apply(decided.after_hooks(HeldPart::DisruptionBudget, object), live);
     }
 }

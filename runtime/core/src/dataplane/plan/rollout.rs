@@ -20,6 +20,7 @@ use crate::{
     },
     hash, live,
     plan::{Change, ChildKind, HeldPart, Object},
+    policy::Pairs,
 };
 
 /// Whether the pod template waits for a person.
@@ -80,10 +81,9 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
         wanted.holds.push(hold.clone());
     }
     let held = dp.holds(HeldPart::PodTemplate) || wanted.holds.iter().any(|h| h.what == HeldPart::PodTemplate);
-    let pending = decided.settled.as_ref().filter(|_| !held).map(|settled| {
-        let path = decided.konnect.as_ref().and_then(|k| k.readiness_path.as_deref());
-        deployment::template(dp, settled, path, renewal::certificate_digest(dp, decided, live).as_deref())
-    });
+    let hooked = decided.deployment_after_hooks();
+    let after_hooks = || hooked.and_then(|after| after.spec.as_ref()).map(|spec| spec.template.clone());
+    let pending = Some(()).filter(|()| !held).and_then(|()| after_hooks().or_else(|| pending(dp, decided, live)));
     let template = match (pending, live) {
         (None, None) => {
             mint(decided, wanted);
@@ -105,7 +105,7 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
             let extension = extension(dp, decided, live);
             let in_force = marks::InForce { decisions: decided.decisions.as_ref(), extension: extension.as_ref() };
             let marks = marks::rendered(dp, &template, live, &in_force);
-            deployment::build(dp, name.clone(), *template, replicas(dp, live), marks)
+            dressed(hooked, deployment::build(dp, name.clone(), *template, replicas(dp, live), marks.clone()), &marks)
         }
         Template::Own(template, own) => {
             if own.certificate == decided.certificate.secret {
@@ -113,7 +113,7 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
             }
             let in_force = marks::InForce { decisions: own.decisions.as_ref(), extension: own.extension.as_ref() };
             let marks = marks::rendered(dp, &template, live, &in_force);
-            deployment::build(dp, name.clone(), *template, replicas(dp, live), marks)
+            dressed(hooked, deployment::build(dp, name.clone(), *template, replicas(dp, live), marks.clone()), &marks)
         }
         Template::Keep(live) => keep(dp, decided, name.clone(), live, wanted),
     };
@@ -122,6 +122,23 @@ pub(crate) fn deployment(dp: &Validated<'_>, decided: &Decided, wanted: &mut Wan
     }
     wanted.apply(Object::Deployment(Box::new(object)), live);
     Some(name)
+}
+
+/// The pod template that this pass renders, before any hook; none without what all parties want in it.
+pub(crate) fn pending(dp: &Validated<'_>, decided: &Decided, live: Option<&Child<Deployment>>) -> Option<PodTemplateSpec> {
+    let path = decided.konnect.as_ref().and_then(|k| k.readiness_path.as_deref());
+    let digest = renewal::certificate_digest(dp, decided, live);
+    Some(deployment::template(dp, decided.settled.as_ref()?, path, digest.as_deref()))
+}
+
+/// A Deployment with what hooks said of everything but its pod template. Our marks are not theirs to change.
+fn dressed(hooked: Option<&Deployment>, built: Deployment, marks: &Pairs) -> Deployment {
+    let (Some(mut after), Some(built_spec)) = (hooked.cloned(), built.spec.clone()) else { return built };
+    after.metadata.annotations.get_or_insert_default().extend(marks.clone());
+    if let Some(spec) = &mut after.spec {
+        spec.template = built_spec.template;
+    }
+    after
 }
 
 /// The extension that the answer of this pass is of: an older answer is of the one that was named then.
@@ -229,12 +246,17 @@ fn keep(dp: &Validated<'_>, decided: &Decided, name: String, live: &Child<Deploy
         mint(decided, wanted);
     }
     let marks = marks::kept(dp, &staying.template, live);
-    deployment::build(dp, name, staying.template, replicas(dp, Some(live)), marks)
+    let mut built = deployment::build(dp, name, staying.template, replicas(dp, Some(live)), marks.clone());
+    let hooked = decided.deployment_after_hooks();
+    if hooked.is_none() && decided.has_hooks {
+        live::owned::keep_metadata(&live.object.metadata, &mut built.metadata);
+    }
+    dressed(hooked, built, &marks)
 }
 
 /// Replicas to ask for; none leaves the field to the manager that has it. With an autoscaler the live count is applied until another manager
 /// owns the field, so that switching it on or off never dips. A count that is refused changes nothing.
-fn replicas(dp: &Validated<'_>, live: Option<&Child<Deployment>>) -> Option<i32> {
+pub(crate) fn replicas(dp: &Validated<'_>, live: Option<&Child<Deployment>>) -> Option<i32> {
     let current = live.map(|l| l.object.spec.as_ref().and_then(|s| s.replicas).unwrap_or(1));
     let given = dp.spec().deployment.as_ref().and_then(|d| d.replicas);
     let Some(scaling) = autoscaler::options(dp) else { return given.filter(|r| *r >= 0).or(given.and(current)).or(Some(1)) };

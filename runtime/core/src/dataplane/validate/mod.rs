@@ -105,6 +105,18 @@ impl Validated<'_> {
         annotations::is_manual(self.annotation(keys::ROLLOUT))
     }
 
+    /// JSON of the DataPlane, for hooks: without status, managed fields and what the context leaves out.
+    #[must_use]
+    pub fn manifest(&self) -> String {
+        let mut object = self.snapshot.data_plane.clone();
+        object.status = None;
+        object.metadata.managed_fields = None;
+        // They change with every write, and an answer must not.
+        (object.metadata.resource_version, object.metadata.generation) = (None, None);
+        object.metadata.annotations = Some(self.context().object.annotations);
+        serde_json::to_string(&object).unwrap_or_default()
+    }
+
     /// First field of every policy's input. Without kubectl's copy of the manifest (it repeats literal values) and Weir's records: looking again
     /// is no new question.
     #[must_use]

@@ -1,15 +1,22 @@
 //! What a hook may change about an object that was rendered. A hook answers with a JSON patch (RFC 6902), and is not trusted: it may touch
 //! paths that are listed for the kind, the object stays the one it was, and what comes out has to be one that the API server can read.
 //!
-//! This is the check alone. Who is asked, and in which order, is not decided here.
+//! This is the contract and the check. Who is asked, and in which order, is said by [`Hooks`]; `dataplane/decide/hooks.rs` asks.
 
+mod chain;
+mod lists;
 mod paths;
 mod same;
+mod slot;
 
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-pub use self::paths::{Malformed, Paths, Pattern};
+pub use self::{
+    chain::{Hook, Hooks, MAX_HOOKS},
+    paths::{Malformed, MalformedWord, Paths, Pattern, Word},
+    slot::{Answer, Input, ObjectHook, Operation},
+};
 use super::limits;
 use crate::plan::{ChildKind, Object};
 
@@ -26,6 +33,9 @@ pub enum Refused {
     /// Objects of this kind are nobody's to change.
     #[error("objects of kind {0} cannot be changed by a hook")]
     Kind(&'static str),
+    /// There is no such kind among those that are rendered.
+    #[error("objects of kind {0:?} are not rendered")]
+    Unknown(String),
     /// Over a bound.
     #[error("the patch has {what} {found}, at most {most} are allowed")]
     TooLarge {
@@ -83,11 +93,15 @@ pub fn apply(object: &Object, patch: &str, allowed: &Paths) -> Result<Object, Re
             return Err(Refused::Path { path: limits::cut(&path), kind: name });
         }
     }
-    let before = object.to_json();
-    let after = patched(&before, &operations)?;
+    let before = slot::shown(object);
+    let mut after = patched(&before, &operations)?;
     if let Some(path) = same::changed(&before, &after) {
         return Err(Refused::Identity(path));
     }
+    if let Some(problem) = (kind == ChildKind::Deployment).then(|| lists::problem(&after)).flatten() {
+        return Err(Refused::Invalid(limits::cut_at(&problem, 300)));
+    }
+    same::without_empty(&mut after);
     read(kind, after)
 }
 

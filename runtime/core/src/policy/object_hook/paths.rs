@@ -1,6 +1,6 @@
 //! Which paths a hook may change, by kind.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::plan::ChildKind;
 
@@ -27,6 +27,12 @@ impl FromStr for Pattern {
     }
 }
 
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| write!(f, "/{part}"))
+    }
+}
+
 impl Pattern {
     /// Whether a JSON pointer is one of its paths.
     fn covers(&self, path: &str) -> bool {
@@ -42,6 +48,45 @@ impl Pattern {
             }
         }
         found.next().is_none()
+    }
+}
+
+/// One word of a setting: `KIND=PATTERN`, or `KIND=default` for the paths that the kind has where nothing is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    kind: ChildKind,
+    path: Option<Pattern>,
+}
+
+/// A word that says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedWord {
+    /// It is not of that form, or hooks are not asked about the kind.
+    #[error("{0:?}: write KIND=PATH with one of the kinds Service, Deployment, HorizontalPodAutoscaler and PodDisruptionBudget")]
+    Form(String),
+    /// Its path is none.
+    #[error(transparent)]
+    Path(#[from] Malformed),
+}
+
+impl FromStr for Word {
+    type Err = MalformedWord;
+
+    fn from_str(text: &str) -> Result<Self, MalformedWord> {
+        let form = || MalformedWord::Form(crate::policy::limits::cut(text));
+        let (kind, path) = text.split_once('=').ok_or_else(form)?;
+        let kind = super::same::KINDS.into_iter().find(|known| known.api().1 == kind).ok_or_else(form)?;
+        let path = if path == "default" { None } else { Some(path.parse()?) };
+        Ok(Self { kind, path })
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{}={path}", self.kind.api().1),
+            None => write!(f, "{}=default", self.kind.api().1),
+        }
     }
 }
 
@@ -88,6 +133,38 @@ impl Paths {
     #[must_use]
     pub fn new(by_kind: BTreeMap<ChildKind, Vec<Pattern>>) -> Self {
         Self(by_kind)
+    }
+
+    /// Those of one kind, from their texts.
+    ///
+    /// # Errors
+    /// A text that is no pattern.
+    pub fn parse(kind: ChildKind, texts: &[String]) -> Result<Self, Malformed> {
+        Ok(Self(BTreeMap::from([(kind, texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)])))
+    }
+
+    /// Those of one kind, as texts.
+    #[must_use]
+    pub fn texts(&self, kind: ChildKind) -> Vec<String> {
+        self.0.get(&kind).into_iter().flatten().map(ToString::to_string).collect()
+    }
+
+    /// The default with what a setting says: a kind that is named in it has the paths that are named, and those of the default only where that is
+    /// said too.
+    #[must_use]
+    pub fn configured(words: &[Word]) -> Self {
+        let default = Self::default();
+        let mut by_kind: BTreeMap<ChildKind, Vec<Pattern>> = BTreeMap::new();
+        for word in words {
+            let all = by_kind.entry(word.kind).or_default();
+            match &word.path {
+                Some(pattern) => all.push(pattern.clone()),
+                None => all.extend(default.0.get(&word.kind).into_iter().flatten().cloned()),
+            }
+        }
+        let mut paths = default;
+        paths.0.extend(by_kind);
+        paths
     }
 
     /// How many there are for a kind.

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::plan::ChildKind;
+
 /// Parts of an object that make it the one it is, and the operator's.
 const FIXED: [&str; 15] = [
     "/apiVersion",
@@ -21,8 +23,10 @@ const FIXED: [&str; 15] = [
     "/status",
 ];
 /// Maps some keys of which are the operator's: by them children are found, and told apart.
-const KEYED: [&str; 4] =
+pub(super) const KEYED: [&str; 4] =
     ["/metadata/labels", "/metadata/annotations", "/spec/template/metadata/labels", "/spec/template/metadata/annotations"];
+/// Those of them that objects without pods have.
+pub(super) const OF_ALL: [&str; 2] = ["/metadata/labels", "/metadata/annotations"];
 /// Domains of keys that are the operator's or Kong's operator's.
 const DOMAINS: [&str; 3] = ["weir.dev", "gateway-operator.konghq.com", "konghq.com"];
 
@@ -38,6 +42,27 @@ fn key(path: &str, before: &Value, after: &Value) -> Option<String> {
     let (before, after) = (map(before), map(after));
     let differs = before.keys().chain(after.keys()).find(|key| is_ours(key) && before.get(*key) != after.get(*key));
     differs.map(|key| format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")))
+}
+
+/// Kinds that hooks are asked about.
+pub(super) const KINDS: [ChildKind; 4] =
+    [ChildKind::Service, ChildKind::Deployment, ChildKind::HorizontalPodAutoscaler, ChildKind::PodDisruptionBudget];
+
+/// The kind of an object, where it is one of them.
+pub(super) fn kind(api_version: &str, kind: &str) -> Option<ChildKind> {
+    KINDS.into_iter().find(|known| known.api() == (api_version, kind))
+}
+
+/// Takes away the maps that were only there to be added to.
+pub(super) fn without_empty(object: &mut Value) {
+    for place in KEYED {
+        let Some((parent, key)) = place.rsplit_once('/') else { continue };
+        if let Some(Value::Object(parent)) = object.pointer_mut(parent)
+            && parent.get(key).is_some_and(is_empty)
+        {
+            parent.remove(key);
+        }
+    }
 }
 
 fn is_ours(key: &str) -> bool {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Entry, Key, MAX_SHADOWS};
+use super::{Entry, Key, MAX_HOOKS, MAX_SHADOWS};
 
 /// Why a policy is not asked about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Why {
     Age(i32),
     /// Of this priority and equally old, the winner's name comes first.
     Name(i32),
+    /// Enough hooks before it are asked.
+    TooManyHooks,
     /// It is a shadow, and enough others are asked.
     TooManyShadows,
 }
@@ -52,17 +54,21 @@ impl Why {
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of_chain = matches!(self.why, Why::TooManyHooks) || (self.why == Why::Outranked && self.winner.is_none());
         match &self.winner {
+            None if of_chain => {}
             Some((namespace, name)) => write!(f, "ReconcilePolicy {namespace}/{name} answers: ")?,
             None => f.write_str("the built-in policy answers: ")?,
         }
         match &self.why {
             Why::TenantsOff => f.write_str("policies outside of the operator's namespace are not allowed here"),
             Why::NeverActive => f.write_str("no revision of this one was ever active"),
+            Why::Outranked if of_chain => f.write_str("a hook of the operator's namespace does not say allowOverride"),
             Why::Outranked => f.write_str("it is of the operator's namespace and does not say allowOverride"),
             Why::Priority { winners, own } => write!(f, "its priority {winners} is higher than {own}"),
             Why::Age(priority) => write!(f, "both have priority {priority}, and it is older"),
             Why::Name(priority) => write!(f, "both have priority {priority} and are equally old, and its name comes first"),
+            Why::TooManyHooks => write!(f, "{MAX_HOOKS} hooks whose names come first are asked already"),
             Why::TooManyShadows => write!(f, "{MAX_SHADOWS} other shadows are asked beside it already"),
         }
     }

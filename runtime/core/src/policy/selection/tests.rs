@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use weir_api::reconcile_policy::{Mode, PolicySlot, ReconcilePolicy};
 
-use super::{Entry, Error, ObjectKind, Selection, Subject, select};
+use super::{Entry, ObjectKind, Selection, Subject, select};
 use crate::policy::{Pairs, SlotName};
 
 const OPERATOR: &str = "weir-system";
@@ -115,14 +115,50 @@ fn each_slot_is_asked_about_its_kind() {
         (PolicySlot::ConflictResolution, ObjectKind::PluginInstallation, true),
         (PolicySlot::PluginPackaging, ObjectKind::DataPlane, false),
         (PolicySlot::PluginPackaging, ObjectKind::PluginInstallation, true),
+        (PolicySlot::ObjectHook, ObjectKind::DataPlane, true),
+        (PolicySlot::ObjectHook, ObjectKind::PluginInstallation, false),
     ] {
         let entries = [Entry::new(&policy(OPERATOR, "a", &json!({"slot": slot, "source": {"builtin": {}}})), true).unwrap()];
         let subject = Subject { kind, namespace: "team", name: "x", labels: &none, namespace_labels: &none };
         for of in SlotName::ALL {
             let selection = select(&entries, of, &subject, OPERATOR, true);
-            assert_eq!(selection.winner.is_some(), asked && Some(of) == SlotName::of(slot), "{slot:?} {kind:?} {of}");
+            let answers = selection.winner.is_some() || !selection.chain.is_empty();
+            assert_eq!(answers, asked && of == SlotName::of(slot), "{slot:?} {kind:?} {of}");
         }
     }
+}
+
+#[test]
+fn hooks_are_a_chain_in_the_order_of_their_names() {
+    let hook = |namespace: &str, name: &str, more: Value| {
+        let mut spec = json!({"slot": "ObjectHook", "source": {"builtin": {}}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Entry::new(&policy(namespace, name, &spec), true).unwrap()
+    };
+    let none = Pairs::new();
+    let subject = Subject { kind: ObjectKind::DataPlane, namespace: "team", name: "x", labels: &none, namespace_labels: &none };
+    let chain = |entries: &[Entry]| {
+        let selection = select(entries, SlotName::ObjectHook, &subject, OPERATOR, true);
+        assert_eq!((selection.winner, selection.ambiguous.len()), (None, 0));
+        let names: Vec<String> = selection.chain.iter().map(|e| format!("{}/{}", e.key.0, e.key.1)).collect();
+        let losers: Vec<String> = selection.losers.iter().map(|(e, reason)| format!("{}: {reason}", e.key.1)).collect();
+        (names, losers)
+    };
+    let open = json!({"allowOverride": true});
+    let mut entries =
+        vec![hook(OPERATOR, "c", json!({"allowOverride": true, "priority": 9})), hook("team", "b", json!({})), hook(OPERATOR, "a", open)];
+    let expected = vec![format!("{OPERATOR}/a"), "team/b".into(), format!("{OPERATOR}/c")];
+    for entries in orders(&entries) {
+        assert_eq!(chain(&entries), (expected.clone(), vec![]), "priority does not matter");
+    }
+    entries.push(hook(OPERATOR, "d", json!({})));
+    let (names, losers) = chain(&entries);
+    assert_eq!(names, [format!("{OPERATOR}/a"), format!("{OPERATOR}/c"), format!("{OPERATOR}/d")]);
+    assert_eq!(losers, ["b: a hook of the operator's namespace does not say allowOverride"]);
+    let many: Vec<Entry> = (0..20).map(|n| hook(OPERATOR, &format!("h{n:02}"), json!({}))).collect();
+    let (names, losers) = chain(&many);
+    assert_eq!((names.len(), losers.len()), (16, 4));
+    assert_eq!(losers[0], "h16: 16 hooks whose names come first are asked already");
 }
 
 #[test]
@@ -214,11 +250,6 @@ fn shadows_are_beside_the_selection_and_two_at_most() {
 #[test]
 fn a_policy_that_can_never_answer_says_which_field() {
     let new = |spec: Value| Entry::new(&policy("team", "a", &spec), true).unwrap_err();
-    let hook = new(json!({"slot": "ObjectHook", "source": {"builtin": {}}}));
-    assert_eq!(
-        (&hook, hook.to_string().as_str()),
-        (&Error::NotSupported(PolicySlot::ObjectHook), "spec.slot: ObjectHook is not supported by this version")
-    );
     let expression = json!({"matchExpressions": [{"key": "a", "operator": "Is", "values": ["b"]}]});
     for field in ["namespaceSelector", "selector"] {
         let error = new(json!({"slot": "KonnectEnv", "source": {"builtin": {}}, "targets": {field: expression}}));

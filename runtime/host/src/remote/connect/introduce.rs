@@ -1,5 +1,6 @@
 //! Who is at the other end and what it offers. Read with every connection: a plugin that was upgraded is another one.
 
+use weir_core::policy::SlotName;
 use weir_proto::{
     identity as id,
     lifecycle::{self as lc, operator_lifecycle_client::OperatorLifecycleClient},
@@ -31,6 +32,10 @@ pub(super) async fn introduce(name: Option<&str>, wire: &Wire, deadlines: &Deadl
     capabilities.services = Capabilities::services(&listed.await.map_err(failed)?).map_err(unusable)?;
     for service in capabilities.services.clone() {
         of_service(&mut capabilities, service, wire, deadlines).await?;
+    }
+    // This slot is CNPG-I's own, so nothing in the manifest tells of it.
+    if capabilities.services.contains(&Service::Lifecycle) {
+        capabilities.slots.insert(SlotName::ObjectHook);
     }
     Ok((metadata, capabilities))
 }

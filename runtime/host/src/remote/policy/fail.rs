@@ -18,6 +18,9 @@ pub(super) fn not_acquired(error: AcquireError, limits: Limits) -> PolicyError {
 }
 
 pub(super) fn not_served(plugin: &str, slot: SlotName) -> PolicyError {
+    if slot == SlotName::ObjectHook {
+        return PolicyError::Incompatible(format!("remote plugin {plugin} has no lifecycle service, so it is no hook for objects"));
+    }
     PolicyError::Incompatible(format!(
         "remote plugin {plugin} does not serve slot {slot}: its manifest needs `weir.dev/slot.{slot}` with the value `v1alpha1`"
     ))

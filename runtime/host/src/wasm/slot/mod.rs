@@ -2,6 +2,7 @@
 
 mod conflict_resolution;
 mod konnect_env;
+mod object_hook;
 mod plugin_packaging;
 
 use wasmtime::{Store, component::InstancePre};
