@@ -1,12 +1,12 @@
 //! `codegen`: crds/*.yaml (and the chart's copy) from the API types, deploy/rbac.yaml and the chart's roles from the list of what the operator
-//! may do. `--check` is the gate that what is checked in is what the code says.
+//! may do, docs/slots/*.md from the contract of policies. `--check` is the gate that what is checked in is what the code says.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
-use crate::{contract, files, ui};
+use crate::{contract, files, slots, ui};
 
 const TASK: &str = "codegen";
 const CRDS: &str = "crds";
@@ -23,7 +23,8 @@ type Tree = BTreeMap<String, String>;
 /// Writes what is missing or different, or with `check` fails about it.
 pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
     contract::run(workspace)?;
-    let wanted = render()?;
+    let mut wanted = render()?;
+    wanted.extend(slots::render(workspace)?);
     let found = found(workspace)?;
     let differences = compare(&found, &wanted);
     if differences.is_empty() {
@@ -35,8 +36,9 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
             ui::print(&difference.show(ui::stdout_colour()));
         }
         bail!(
-            "{} of the files in {CRDS}/, {DEPLOY}/ and charts/ are not what runtime/api says; run `cargo xtask codegen` and commit the result",
-            differences.len()
+            "{} of the files in {CRDS}/, {DEPLOY}/, charts/ and {} are not what runtime/api and wit/ say; run `cargo xtask codegen` and commit the result",
+            differences.len(),
+            slots::DIR
         );
     }
     for difference in &differences {
@@ -79,7 +81,7 @@ fn rbac() -> Result<String> {
     Ok(text)
 }
 
-/// What is checked in. Only YAML is generated here, so a README may stand beside it.
+/// What is checked in. Only YAML is generated here, so a README may stand beside it; of docs/slots every page is.
 fn found(workspace: &Workspace) -> Result<Tree> {
     let mut tree = Tree::new();
     for dir in [CRDS, DEPLOY, CHART_CRDS, CHART_DATA] {
@@ -89,6 +91,14 @@ fn found(workspace: &Workspace) -> Result<Tree> {
             if name.ends_with(".yaml") || name.ends_with(".yml") {
                 tree.insert(format!("{dir}/{name}"), files::read_text(&path, "check its permissions")?);
             }
+        }
+    }
+    let pages = workspace.path(slots::DIR);
+    // The first run makes it.
+    if pages.is_dir() {
+        for path in files::walk(&pages, &[])? {
+            let name = path.strip_prefix(&pages).unwrap_or(&path).display().to_string();
+            tree.insert(format!("{}/{name}", slots::DIR), files::read_text(&path, "check its permissions")?);
         }
     }
     Ok(tree)

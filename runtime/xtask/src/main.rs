@@ -15,6 +15,7 @@ mod image;
 mod kube;
 mod layers;
 mod process;
+mod slots;
 mod test;
 mod ui;
 mod workspace;
@@ -34,7 +35,7 @@ struct Args {
 enum Task {
     /// Build guest-plugins/ and write components to target/guests/
     Guests,
-    /// Write CRDs and roles, here and in the chart, from the API types
+    /// Write CRDs and roles, here and in the chart, from the API types, and docs/slots from the contract
     Codegen {
         /// Write nothing; fail with a diff when what is checked in differs
         #[arg(long)]
