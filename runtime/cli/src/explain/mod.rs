@@ -1,6 +1,7 @@
 //! `weir explain CODE`: what a word in a status, an event or a report means, and what to do about it.
 
 mod catalogue;
+mod operator;
 mod remote;
 
 use serde::Serialize;
@@ -39,7 +40,7 @@ struct Entry {
 
 /// All codes.
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    catalogue::ENTRIES.iter().chain(remote::ENTRIES)
+    catalogue::ENTRIES.iter().chain(remote::ENTRIES).chain(operator::ENTRIES)
 }
 
 /// Runs the command.
@@ -100,6 +101,9 @@ mod tests {
                     walk(&path, pattern, found);
                 } else if name.ends_with(".rs") && name != "tests.rs" {
                     let text = std::fs::read_to_string(&path).unwrap();
+                    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                    // Without comments.
+                    let text: String = code.lines().map(|line| format!("{}\n", line.split("//").next().unwrap_or_default())).collect();
                     found.extend(pattern.captures_iter(&text).map(|c| c.get(1).unwrap().as_str().to_owned()));
                 }
             }
@@ -140,6 +144,80 @@ mod tests {
         }
         let missing: Vec<&String> = all.iter().filter(|code| !known.contains(code.as_str())).collect();
         assert!(missing.is_empty(), "{missing:?} are not in the catalogue");
+    }
+
+    /// Words of the core in quotes that nobody meets as a reason or a code: kinds, values of fields, and words of others.
+    const NO_REASONS: [&str; 46] = [
+        "Always",
+        "AlwaysAllow",
+        "Answered",
+        "Apply",
+        "Automatic",
+        "Certificate",
+        "ClusterFirst",
+        "ClusterIP",
+        "ClusterIssuer",
+        "ConfigMap",
+        "ControlPlane",
+        "ControlPlaneGroup",
+        "DataPlane",
+        "Deployment",
+        "DoesNotExist",
+        "Exists",
+        "ExternalName",
+        "False",
+        "File",
+        "HorizontalPodAutoscaler",
+        "Hostname",
+        "IfHealthyBudget",
+        "IfNotPresent",
+        "In",
+        "Issuer",
+        "KongPluginInstallation",
+        "KonnectExtension",
+        "LoadBalancer",
+        "Manual",
+        "Mi",
+        "Never",
+        "None",
+        "NotIn",
+        "PodDisruptionBudget",
+        "PrivateIP",
+        "PrivateLoadBalancer",
+        "PromotionInProgress",
+        "PublicLoadBalancer",
+        "ReplicaFailure",
+        "RolledOut",
+        "RollingUpdate",
+        "Secret",
+        "Service",
+        "True",
+        "Update",
+        "Written",
+    ];
+
+    #[test]
+    fn every_word_of_the_core_is_a_reason_that_is_explained_or_none_at_all() {
+        let known = known();
+        let words = words("runtime/core/src", "\"([A-Z][a-z]+[A-Za-z]*)\"");
+        let missing: Vec<&String> =
+            words.iter().filter(|word| !known.contains(word.as_str()) && !NO_REASONS.contains(&word.as_str())).collect();
+        assert!(missing.is_empty(), "{missing:?}: explain them, or say above that they are no reasons");
+        let both: Vec<&&str> = NO_REASONS.iter().filter(|word| known.contains(*word)).collect();
+        assert!(both.is_empty(), "{both:?} are explained");
+    }
+
+    #[test]
+    fn every_reason_that_the_operator_sets_is_explained() {
+        let known = known();
+        let pattern =
+            "(?:Event::(?:normal|warning)\\(\\s*|reason: |failed\\(\\s*|unverified\\(\\s*|PullOutcome::\\w+ => )\"([A-Z][a-z]+[A-Za-z]*)\"";
+        let missing: Vec<String> =
+            words("runtime/operator/src", pattern).into_iter().filter(|word| !known.contains(word.as_str())).collect();
+        assert!(missing.is_empty(), "{missing:?} are not in the catalogue");
+        let verified =
+            words("runtime/operator/src/metrics", "Self::\\w+ => \"(Signed|[A-Z][a-z]*Sign[a-z]+|Malformed|NoTrustRoot|InvalidKey)\"");
+        assert!(verified.iter().all(|word| known.contains(word.as_str())), "{verified:?}");
     }
 
     #[test]

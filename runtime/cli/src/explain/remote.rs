@@ -8,6 +8,9 @@ const fn entry(code: &'static str, means: &'static str, cure: &'static str) -> E
 
 /// All of them but `InvalidName`, which policies say too.
 pub(super) const ENTRIES: &[Entry] = &[
+    entry("Discovered", "The Service is the plugin of its name.", "Nothing has to be done."),
+    entry("Configured", "What the Service says, and its Secrets, can be used.", "Nothing has to be done."),
+    entry("Reachable", "The plugin answers over a connection that both sides trust.", "Nothing has to be done."),
     entry("Conflict", "Another Service has the plugin name.", "Give one of the two another name; the older one keeps it meanwhile."),
     entry("TooMany", "There are more remote plugins than the operator serves.", "Remove the labels of those that nobody needs."),
     entry(
