@@ -137,6 +137,18 @@ fn reports() {
         Ok(output) => assert_eq!(out(&output).trim(), "testsuites 1 failure"),
         Err(error) => println!("JUnit is not read by another parser: no python3 ({error})"),
     }
+    let perl = "use TAP::Parser; my $p = TAP::Parser->new({ source => $ARGV[0] }); $p->run; \
+                printf \"%d planned, %d run, %d failed, %d problems\\n\", $p->tests_planned, $p->tests_run, scalar $p->failed, scalar $p->parse_errors;";
+    // It knows 13, whose lines and diagnostics are the same, and takes files with the usual ending.
+    fs::write(scratch.0.join("report.tap"), read("tap").replacen("TAP version 14", "TAP version 13", 1)).unwrap();
+    match Command::new("perl").args(["-MTAP::Parser", "-e", perl]).arg(scratch.0.join("report.tap")).output() {
+        Ok(output) if output.status.success() => assert_eq!(out(&output).trim(), "1 planned, 1 run, 1 failed, 0 problems"),
+        Ok(output) => println!("TAP is not read by another parser: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => println!("TAP is not read by another parser: no perl ({error})"),
+    }
+    let schema: Value = serde_json::from_str(&fs::read_to_string(root().join("docs/schema/policytest-report-v1.json")).unwrap()).unwrap();
+    let required = schema["required"].as_array().unwrap();
+    assert!(required.iter().all(|field| value.get(field.as_str().unwrap()).is_some()), "{value}");
 }
 
 fn snapshots() {

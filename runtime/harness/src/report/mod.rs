@@ -113,6 +113,19 @@ mod tests {
     }
 
     #[test]
+    fn json_fits_its_published_schema() {
+        let schema: serde_json::Value = serde_json::from_str(include_str!("../../../../docs/schema/policytest-report-v1.json")).unwrap();
+        let validator = jsonschema::draft202012::new(&schema).unwrap();
+        let mut report: serde_json::Value = serde_json::from_str(&write(&totals(), Format::Json)).unwrap();
+        let wrong: Vec<String> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+        report["cases"][0]["status"] = "failed".into();
+        assert!(!validator.is_valid(&report), "a failure without a word is none");
+        report["cases"][0].as_object_mut().unwrap().remove("id");
+        assert!(!validator.is_valid(&report));
+    }
+
+    #[test]
     fn json_has_a_version_and_stable_names() {
         let value: serde_json::Value = serde_json::from_str(&write(&totals(), Format::Json)).unwrap();
         assert_eq!(
