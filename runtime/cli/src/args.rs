@@ -55,7 +55,7 @@ pub enum Command {
 const PLAN_HELP: &str = "\
 Exit codes (the highest wins):
   0  all planned; waiting for the cluster is fine
-  1  something was refused or is held
+  1  something was refused or is held; with --diff also: something differs
   2  usage, or unreadable input
   3  a policy trapped or gave an unusable answer
   4  a policy ran out of time or memory
@@ -68,6 +68,8 @@ Examples:
   weir plan -f manifests/
   weir plan -f gateway.yaml --artifact registry.example/plugins/myheader:1.0=./myheader
   weir plan -f gateway.yaml --policy konnect-env=target/guests/konnect-env.wasm -o json
+  weir plan -f gateway.yaml --diff
+  weir plan -f manifests/ --watch
   kubectl get dataplanes -A -o yaml | weir plan -f -";
 
 /// `weir plan`.
@@ -85,6 +87,17 @@ pub struct Plan {
     /// Observed state: live objects, their children and their status, as `kubectl get -o yaml` prints them.
     #[arg(long, value_name = "DIR")]
     pub observed: Option<PathBuf>,
+    /// Print what would change, as `kubectl diff` does: live, last applied by Weir, and new. Against the cluster of the kubeconfig, or against
+    /// a directory of live objects (`--diff=DIR`). Nothing is written. Exit code 1 when anything differs.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "observed",
+          value_parser = path_if_any())]
+    pub diff: Option<PathBuf>,
+    /// Stay, and plan again when an input file changes. Only what changed is printed.
+    #[arg(short = 'w', long)]
+    pub watch: bool,
+    /// Kubeconfig file of --diff; without it $KUBECONFIG, ~/.kube/config or the pod's ServiceAccount.
+    #[arg(long, env = "WEIR_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
     /// Artifact of a KongPluginInstallation: what `spec.image` names, as a directory of the plugin's files, an OCI image layout (directory or
     /// tar), or a tar archive. Repeatable. An installation without one is planned as if its image were still being fetched.
     #[arg(long = "artifact", value_name = "REF=DIR|LAYOUT|TAR", value_parser = artifact)]

@@ -29,11 +29,19 @@ pub(crate) struct Flags {
 /// # Errors
 /// There is no cluster, or `work` fails.
 pub(crate) fn run<W: Future<Output = anyhow::Result<Exit>>>(flags: &Flags, work: impl FnOnce(Client) -> W) -> anyhow::Result<Exit> {
+    ask(flags, |client, _| work(client))
+}
+
+/// Runs `work` with a client and the end of its patience, on a runtime of its own.
+///
+/// # Errors
+/// There is no cluster, or `work` fails.
+pub(crate) fn ask<T, W: Future<Output = anyhow::Result<T>>>(flags: &Flags, work: impl FnOnce(Client, Deadline) -> W) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let unavailable = |error: weir_operator::Error| Failure { exit: Exit::Unavailable, message: error.to_string() };
         let client = weir_operator::connect(flags.kubeconfig.as_deref()).await.map_err(unavailable)?;
-        work(client).await
+        work(client, Deadline::after(flags.timeout)).await
     })
 }
 

@@ -5,6 +5,7 @@ pub mod cleanup;
 mod cluster;
 pub mod crds;
 pub mod explain;
+mod live;
 pub mod migrate;
 mod names;
 pub mod operator;

@@ -6,11 +6,13 @@
 pub mod ask;
 pub mod bench;
 pub mod calls;
+pub mod changes;
 pub mod compare;
 pub mod exit;
 mod invariants;
 mod judge;
 pub mod pass;
+pub mod record;
 pub mod report;
 pub mod run;
 mod snapshot;

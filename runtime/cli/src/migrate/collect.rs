@@ -23,11 +23,11 @@ use crate::{
 };
 
 /// Objects that are looked at, at most.
-pub(super) const MOST: usize = 10_000;
+pub(crate) const MOST: usize = 10_000;
 /// Objects per request.
 const PAGE: u32 = 500;
 /// Kinds that users write and Weir serves or reads.
-const SERVED: [(&str, &str, &str, &str); 4] = [
+pub(crate) const SERVED: [(&str, &str, &str, &str); 4] = [
     (keys::GATEWAY_OPERATOR_GROUP, "v1beta1", "DataPlane", "dataplanes"),
     (keys::GATEWAY_OPERATOR_GROUP, "v1alpha1", "KonnectExtension", "konnectextensions"),
     (keys::GATEWAY_OPERATOR_GROUP, "v1alpha1", "KongPluginInstallation", "kongplugininstallations"),
@@ -76,10 +76,10 @@ impl Collected {
 
 /// Looks at all of it, in these namespaces or in all.
 pub(super) async fn all(client: Client, namespaces: &[String], deadline: Deadline) -> anyhow::Result<Collected> {
-    let look = Look { client, namespaces, deadline };
+    let look = Look { client, namespaces, deadline, managed: false };
     let mut found = Collected::default();
     for (group, version, kind, plural) in SERVED {
-        found.users.extend(look.dynamic(group, version, kind, plural).await?);
+        found.users.extend(look.dynamic(group, version, kind, plural, ListParams::default()).await?);
     }
     found.children.extend(look.typed::<Deployment>().await?);
     found.children.extend(look.typed::<Service>().await?);
@@ -88,26 +88,37 @@ pub(super) async fn all(client: Client, namespaces: &[String], deadline: Deadlin
     found.children.extend(look.secrets().await?);
     found.leases = look.leases().await?;
     for (group, version, kind, plural) in NOT_SERVED {
-        let count = look.dynamic(group, version, kind, plural).await?.len();
+        let count = look.dynamic(group, version, kind, plural, ListParams::default()).await?.len();
         found.others.push((kind, count));
     }
     found.crds = look.crds().await?;
     Ok(found)
 }
 
-struct Look<'a> {
-    client: Client,
-    namespaces: &'a [String],
-    deadline: Deadline,
+/// Looks at a cluster, in these namespaces or in all.
+pub(crate) struct Look<'a> {
+    pub(crate) client: Client,
+    pub(crate) namespaces: &'a [String],
+    pub(crate) deadline: Deadline,
+    /// Whether the records of who owns which field are kept.
+    pub(crate) managed: bool,
 }
 
 impl Look<'_> {
     /// The namespaces to look in; an empty name is all.
-    fn places(&self) -> Vec<&str> {
+    pub(crate) fn places(&self) -> Vec<&str> {
         if self.namespaces.is_empty() { vec![""] } else { self.namespaces.iter().map(String::as_str).collect() }
     }
 
-    async fn dynamic(&self, group: &str, version: &str, kind: &str, plural: &str) -> anyhow::Result<Vec<Value>> {
+    /// Whole objects of a kind.
+    pub(crate) async fn dynamic(
+        &self,
+        group: &str,
+        version: &str,
+        kind: &str,
+        plural: &str,
+        params: ListParams,
+    ) -> anyhow::Result<Vec<Value>> {
         let resource = resource(group, version, kind, plural);
         let mut all = Vec::new();
         for place in self.places() {
@@ -115,9 +126,9 @@ impl Look<'_> {
                 "" => Api::all_with(self.client.clone(), &resource),
                 place => Api::namespaced_with(self.client.clone(), place, &resource),
             };
-            self.pages(kind, ListParams::default(), &mut all, async |params| {
+            self.pages(kind, params.clone(), &mut all, async |params| {
                 let page = self.deadline.request(|| api.list(params)).await?;
-                Ok((page.metadata.continue_, page.items.iter().map(|o| whole(o, &resource.api_version, kind)).collect()))
+                Ok((page.metadata.continue_, page.items.iter().map(|o| whole(o, &resource.api_version, kind, self.managed)).collect()))
             })
             .await?;
         }
@@ -125,7 +136,7 @@ impl Look<'_> {
     }
 
     /// Children of DataPlanes.
-    async fn typed<K>(&self) -> anyhow::Result<Vec<Value>>
+    pub(crate) async fn typed<K>(&self) -> anyhow::Result<Vec<Value>>
     where
         K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
     {
@@ -139,7 +150,10 @@ impl Look<'_> {
             };
             self.pages(&resource.kind, of_data_planes(), &mut all, async |params| {
                 let page = self.deadline.request(|| api.list(params)).await?;
-                Ok((page.metadata.continue_, page.items.iter().map(|o| whole(o, &resource.api_version, &resource.kind)).collect()))
+                Ok((
+                    page.metadata.continue_,
+                    page.items.iter().map(|o| whole(o, &resource.api_version, &resource.kind, self.managed)).collect(),
+                ))
             })
             .await?;
         }
@@ -147,7 +161,7 @@ impl Look<'_> {
     }
 
     /// Secrets of DataPlanes, without their values.
-    async fn secrets(&self) -> anyhow::Result<Vec<Value>> {
+    pub(crate) async fn secrets(&self) -> anyhow::Result<Vec<Value>> {
         let mut all = Vec::new();
         for place in self.places() {
             let api: Api<Secret> = match place {
@@ -185,7 +199,7 @@ impl Look<'_> {
     }
 
     /// Page by page, bounded. A kind that is not served has no objects.
-    async fn pages(
+    pub(crate) async fn pages(
         &self,
         kind: &str,
         mut params: ListParams,
@@ -220,12 +234,12 @@ fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource
 }
 
 /// Without the records of who owns which field, which are long and say nothing here.
-fn lean(meta: &ObjectMeta) -> ObjectMeta {
+pub(crate) fn lean(meta: &ObjectMeta) -> ObjectMeta {
     ObjectMeta { managed_fields: None, ..meta.clone() }
 }
 
 /// Lists leave kind and version of their items out.
-fn whole(object: &DynamicObject, api_version: &str, kind: &str) -> Value {
+fn whole(object: &DynamicObject, api_version: &str, kind: &str, managed: bool) -> Value {
     let mut value = object.data.clone();
     if !value.is_object() {
         value = json!({});
@@ -233,7 +247,8 @@ fn whole(object: &DynamicObject, api_version: &str, kind: &str) -> Value {
     if let Some(fields) = value.as_object_mut() {
         fields.insert("apiVersion".into(), api_version.into());
         fields.insert("kind".into(), kind.into());
-        fields.insert("metadata".into(), json!(lean(&object.metadata)));
+        let meta = if managed { json!(object.metadata) } else { json!(lean(&object.metadata)) };
+        fields.insert("metadata".into(), meta);
     }
     value
 }

@@ -2,7 +2,7 @@
 //!
 //! What is there is given to the very code of `weir plan`, as manifests and as observed state.
 
-mod collect;
+pub(crate) mod collect;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -107,7 +107,7 @@ fn write(dir: &Path, objects: impl Iterator<Item = Value>) -> anyhow::Result<()>
 }
 
 /// What a user has written: without what the server and the operators added.
-fn as_manifest(live: &Value) -> Value {
+pub(crate) fn as_manifest(live: &Value) -> Value {
     let mut metadata = serde_json::Map::new();
     for key in ["name", "namespace", "labels", "annotations"] {
         if let Some(value) = live.pointer(&format!("/metadata/{key}")) {

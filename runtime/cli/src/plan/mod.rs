@@ -1,11 +1,14 @@
 //! `weir plan`: the operator's own reconcile path with no cluster.
 
+mod diff;
 pub mod policies;
 mod verification;
+mod watch;
 
 use std::{io::Write, rc::Rc};
 
 use serde_json::Value;
+use weir_api::manifest::Source;
 use weir_core::policy::Policies;
 use weir_harness::{
     pass::{self, Artifacts, Kinds, Manifests, Options, Pull, Report, Untaken, core_artifact},
@@ -13,7 +16,7 @@ use weir_harness::{
 };
 use weir_host::{
     oci::{self, Reference},
-    wasm::Limits,
+    wasm::{Limits, Wasm},
 };
 
 use self::verification::Verification;
@@ -29,20 +32,47 @@ use crate::{
 /// Usage and unreadable input ([`Exit::Usage`]), a host that does not start ([`Exit::Internal`]).
 pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
     let host = policies::host(&args.cache_dir)?;
-    let loaded = policies::load(&host, &args.policies, &args.settings, Limits::default())?;
-    let report = plan(args, &loaded.policies)?;
-    let exit = loaded.problems.iter().map(|p| p.exit).fold(report.exit(), Exit::max);
-    let text = match args.output {
-        Output::Json => report.json()?,
-        Output::Yaml => yaml(&report)?,
+    if args.watch {
+        return watch::run(args, &host);
+    }
+    let planned = once(args, &host)?;
+    crate::print(planned.text.as_bytes())?;
+    let _ = std::io::stderr().lock().write_all(&planned.said);
+    Ok(planned.exit)
+}
+
+/// What a run prints, and how it ends.
+struct Planned {
+    text: String,
+    said: Vec<u8>,
+    exit: Exit,
+}
+
+/// Plans once.
+fn once(args: &args::Plan, host: &Wasm) -> anyhow::Result<Planned> {
+    let loaded = policies::load(host, &args.policies, &args.settings, Limits::default())?;
+    let (report, differing) = match diff::Against::of(args) {
+        None => (plan(args, &loaded.policies)?, None),
+        Some(against) => {
+            let (report, changes) = diff::changes(args, &against, &loaded.policies)?;
+            (report, Some(changes))
+        }
     };
-    crate::print(text.as_bytes())?;
-    let mut err = std::io::stderr().lock();
+    let mut exit = loaded.problems.iter().map(|p| p.exit).fold(report.exit(), Exit::max);
+    let text = match (&differing, args.output) {
+        (Some(changes), output) => {
+            exit = exit.max(if changes.is_empty() { Exit::Done } else { Exit::Held });
+            diff::text(changes, output)?
+        }
+        (None, Output::Json) => report.json()?,
+        (None, Output::Yaml) => yaml(&report)?,
+    };
+    let mut err = Vec::new();
     for problem in &loaded.problems {
         let _ = writeln!(err, "weir plan: {}", problem.message);
     }
     summary(&mut err, &report, args.quiet);
-    Ok(exit)
+    Ok(Planned { text, said: err, exit })
 }
 
 /// Plans every DataPlane of the manifests.
@@ -50,9 +80,14 @@ pub fn run(args: &args::Plan) -> anyhow::Result<Exit> {
 /// # Errors
 /// When an input cannot be read at all.
 pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
-    let kinds = Kinds::new()?;
     let observed = args.observed.as_ref().map(|dir| sources::read(std::slice::from_ref(dir))).transpose()?;
-    let manifests = Manifests { desired: sources::read(&args.filenames)?, observed: observed.unwrap_or_default() };
+    with(args, observed.unwrap_or_default(), policies)
+}
+
+/// Plans every DataPlane of the manifests, with this as what is there.
+fn with(args: &args::Plan, observed: Vec<Source>, policies: &Policies) -> anyhow::Result<Report> {
+    let kinds = Kinds::new()?;
+    let manifests = Manifests { desired: sources::read(&args.filenames)?, observed };
     let artifacts = artifacts(args)?;
     Ok(pass::pass(&manifests, &artifacts, &options(args), &kinds, policies)?)
 }
@@ -66,6 +101,7 @@ fn options(args: &args::Plan) -> Options {
         cluster_labels: args.cluster_labels.iter().cloned().collect(),
         validate_images: args.validate_images,
         allow_cross_namespace_plugins: args.allow_cross_namespace_plugins,
+        operator: None,
     }
 }
 

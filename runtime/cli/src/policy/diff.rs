@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -21,18 +22,23 @@ use super::{
     subject::{Named, SubjectFlags, named, subject},
 };
 use crate::{
+    cluster::{self, Flags},
     exit::{Exit, Failure},
+    live::{self, Live},
+    names,
     plan::policies,
 };
 
 pub(super) const HELP: &str = "\
 Both policies get the same inputs: every file of the folder that is a question by itself, and all manifests together, as an operator has them.
+With --from-cluster both are asked about what is in a cluster: what would this policy change there? Objects are read, and nothing is written.
 Compared are answers, and all objects, statuses, findings and events of the pass; Weir's own hashes and records are left out. Nothing is written.
 
 Exit codes: 0 nothing differs, 1 something does; 3, 4 and 7 when a policy fails in a way the other does not; else as `weir policy run`.
 
 Examples:
   weir policy diff registry.example/policies/konnect-env:1.0 ./my-policy.wasm --input manifests/
+  weir policy diff registry.example/policies/konnect-env:1.0 ./my-policy.wasm --from-cluster -n gateways
   kubectl get dataplanes,konnectextensions -A -o yaml > live.yaml; weir policy diff old.wasm new.wasm --input live.yaml -o json";
 
 /// `weir policy diff`.
@@ -45,8 +51,13 @@ pub struct Args {
     #[arg(value_name = "NEW", value_parser = named)]
     new: Named,
     /// What both are asked: a file, or a folder of questions and manifests.
-    #[arg(long, value_name = "FILE|DIR")]
-    input: PathBuf,
+    #[arg(long, value_name = "FILE|DIR", required_unless_present = "from_cluster", conflicts_with = "from_cluster")]
+    input: Option<PathBuf>,
+    /// Ask both about what is in a cluster, as its operator sees it. Nothing is written to it.
+    #[arg(long)]
+    from_cluster: bool,
+    #[command(flatten)]
+    cluster: Cluster,
     /// Settings of the new one, if they are not those of the old one.
     #[arg(long, value_name = "FILE")]
     new_settings: Option<PathBuf>,
@@ -56,6 +67,37 @@ pub struct Args {
     output: Output,
     #[command(flatten)]
     common: Common,
+}
+
+/// How long a cluster is waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Which cluster, and what of it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Cluster {
+    /// With a cluster: its kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's ServiceAccount.
+    #[arg(long, env = "WEIR_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// With a cluster: look in this namespace only. Repeatable; in all by default.
+    #[arg(short = 'n', long = "namespace", value_name = "NAMESPACE", value_parser = names::namespace)]
+    pub(super) namespaces: Vec<String>,
+    /// With a cluster: the operator's own namespace, where its CA is looked for.
+    #[arg(long, env = "WEIR_OPERATOR_NAMESPACE", value_name = "NAMESPACE", default_value = "weir-system", value_parser = names::namespace)]
+    pub(super) operator_namespace: String,
+}
+
+impl Cluster {
+    /// What is there.
+    ///
+    /// # Errors
+    /// There is no cluster, or it cannot be read.
+    pub(super) fn read(&self) -> anyhow::Result<Live> {
+        let flags = Flags { kubeconfig: self.kubeconfig.clone(), timeout: PATIENCE };
+        cluster::ask(
+            &flags,
+            |client, deadline| async move { live::read(client, &self.namespaces, &self.operator_namespace, deadline).await },
+        )
+    }
 }
 
 #[derive(Serialize)]
@@ -93,11 +135,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let (host, kinds) = (policies::host(Path::new(""))?, Kinds::new()?);
     let mut report = Report { schema_version: 1, inputs: 0, questions: 0, fields: BTreeMap::new(), differences: Vec::new() };
     let mut exit = Exit::Done;
-    for (name, input) in inputs(&args.input)? {
-        exit = exit.max(report.one(&host, &kinds, (&old, &new), name, &input)?);
+    let (place, options, inputs) = match &args.input {
+        Some(path) => (path.display().to_string(), Options::default(), inputs(path)?),
+        None => {
+            let live = args.cluster.read()?;
+            let options =
+                Options { now: jiff::Timestamp::now(), operator_namespace: args.cluster.operator_namespace.clone(), ..Options::default() };
+            ("the cluster".to_owned(), options, vec![("cluster".to_owned(), Input::Manifests(live.manifests()))])
+        }
+    };
+    for (name, input) in inputs {
+        exit = exit.max(report.one(&host, (&kinds, &options), (&old, &new), name, &input)?);
     }
     if report.questions == 0 {
-        return Err(Failure::usage(format!("{}: nothing in it asks slot {} anything", args.input.display(), old.slot)).into());
+        return Err(Failure::usage(format!("{place}: nothing in it asks slot {} anything", old.slot)).into());
     }
     if !report.differences.is_empty() {
         exit = exit.max(Exit::Held);
@@ -123,10 +174,16 @@ fn inputs(path: &Path) -> Result<Vec<(String, Input)>, Failure> {
 }
 
 impl Report {
-    fn one(&mut self, host: &Wasm, kinds: &Kinds, of: (&Subject, &Subject), name: String, input: &Input) -> anyhow::Result<Exit> {
-        let options = Options::default();
-        let old = ask::ask(host, kinds, &options, of.0, input)?;
-        let new = ask::ask(host, kinds, &options, of.1, input)?;
+    fn one(
+        &mut self,
+        host: &Wasm,
+        (kinds, options): (&Kinds, &Options),
+        of: (&Subject, &Subject),
+        name: String,
+        input: &Input,
+    ) -> anyhow::Result<Exit> {
+        let old = ask::ask(host, kinds, options, of.0, input)?;
+        let new = ask::ask(host, kinds, options, of.1, input)?;
         self.inputs += 1;
         self.questions += old.calls.len().max(new.calls.len());
         let worst = |asked: &ask::Asked| asked.calls.iter().map(|call| Exit::from(call.outcome)).max().unwrap_or(Exit::Done);

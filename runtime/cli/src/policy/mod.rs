@@ -13,6 +13,7 @@ mod inspect;
 mod new;
 mod pull;
 mod push;
+mod record;
 pub(crate) mod report;
 mod run;
 mod schema;
@@ -89,6 +90,9 @@ pub enum Command {
     /// Say what another policy would change.
     #[command(after_help = diff::HELP)]
     Diff(Box<diff::Args>),
+    /// Write what a cluster has of DataPlanes as case directories, without secrets.
+    #[command(after_help = record::HELP)]
+    Record(Box<record::Args>),
     /// Print the JSON Schema of suites.
     Schema(schema::Args),
     /// Publish a component; equal content gets an equal digest, whenever and wherever it is pushed.
@@ -143,6 +147,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
         Command::Test(args) => test::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Diff(args) => diff::run(args),
+        Command::Record(args) => record::run(args),
         Command::Schema(args) => schema::run(args),
         Command::Push(args) => push::run(args),
         Command::Pull(args) => pull::run(args),

@@ -10,16 +10,18 @@ use weir_core::{
 };
 
 use super::gather::{World, find};
+use crate::record::facts::Recorded;
 
 impl World<'_> {
     /// The extension that a DataPlane names, and whether the other group has one of that name.
-    pub(super) fn extension(&self, data_plane: &DataPlane) -> (Lookup<Extension>, bool) {
+    pub(super) fn extension(&self, data_plane: &DataPlane, recorded: &Recorded) -> (Lookup<Extension>, bool) {
         let reference = data_plane.spec.extensions.iter().flatten().next();
         let Some((reference, sort)) = reference.and_then(|r| Some((r, Sort::of(r)?))) else { return (Lookup::Missing, false) };
         let meta =
             ObjectMeta { name: Some(reference.name.clone()), namespace: data_plane.metadata.namespace.clone(), ..ObjectMeta::default() };
-        let found = self.find_extension(sort, &meta).map_or(Lookup::Missing, Lookup::Found);
-        (found, self.find_extension(sort.other(), &meta).is_some())
+        let none = if recorded.unknown.contains("extension") { Lookup::Unknown } else { Lookup::Missing };
+        let found = self.find_extension(sort, &meta).map_or(none, Lookup::Found);
+        (found, recorded.namesake || self.find_extension(sort.other(), &meta).is_some())
     }
 
     fn find_extension(&self, sort: Sort, meta: &ObjectMeta) -> Option<Extension> {
@@ -41,11 +43,17 @@ impl World<'_> {
     }
 
     /// A Secret that no manifest has is unknown, not missing: nobody keeps certificates beside manifests.
-    pub(super) fn secrets(&self, namespace: &str, extension: &Lookup<Extension>) -> BTreeMap<String, Lookup<SecretFacts>> {
+    pub(super) fn secrets(
+        &self,
+        namespace: &str,
+        extension: &Lookup<Extension>,
+        recorded: &Recorded,
+    ) -> BTreeMap<String, Lookup<SecretFacts>> {
         let Lookup::Found(extension) = extension else { return BTreeMap::new() };
         let Some(name) = extension.secret_name() else { return BTreeMap::new() };
         let meta = ObjectMeta { name: Some(name.to_owned()), namespace: Some(namespace.to_owned()), ..ObjectMeta::default() };
-        let facts = self.secret(&meta).map_or(Lookup::Unknown, Lookup::Found);
+        let none = if recorded.missing.contains(name) { Lookup::Missing } else { Lookup::Unknown };
+        let facts = self.secret(&meta).map_or(none, Lookup::Found);
         BTreeMap::from([(name.to_owned(), facts)])
     }
 }

@@ -18,6 +18,7 @@ use weir_core::{
 };
 
 use super::{Options, installations::Planned, report::Of};
+use crate::record::facts::Recorded;
 
 /// Name of the Secret with the cluster CA (facts/kong-operator.md 0.2).
 const CA_SECRET: &str = "kong-operator-ca";
@@ -111,8 +112,9 @@ impl World<'_> {
             data_plane.status.clone_from(&live.status);
         }
         let namespace = data_plane.metadata.namespace.clone().unwrap_or_default();
-        let (extension, namesake) = self.extension(&data_plane);
-        let secrets = self.secrets(&namespace, &extension);
+        let recorded = self.live(&data_plane).map(|live| Recorded::of(&live.metadata)).unwrap_or_default();
+        let (extension, namesake) = self.extension(&data_plane, &recorded);
+        let secrets = self.secrets(&namespace, &extension, &recorded);
         let name = data_plane.metadata.name.clone().unwrap_or_default();
         let uid = data_plane.metadata.uid.clone().unwrap_or_else(|| names::offline_uid("DataPlane", &namespace, &name));
         Snapshot {
@@ -120,7 +122,7 @@ impl World<'_> {
             operator: self.operator(),
             namespace_labels: self.namespace_labels(&namespace),
             children: self.children(&namespace, &name, &uid),
-            plugins: self.plugins(&data_plane, &uid),
+            plugins: self.plugins(&data_plane, &uid, &recorded),
             data_plane,
             extension,
             namesake,
@@ -146,6 +148,9 @@ impl World<'_> {
         operator.cluster_name.clone_from(&self.options.cluster_name);
         operator.cluster_labels.clone_from(&self.options.cluster_labels);
         operator.validate_images = self.options.validate_images;
+        if let Some(facts) = &self.options.operator {
+            facts.put(&mut operator);
+        }
         operator
     }
 
@@ -179,7 +184,7 @@ impl World<'_> {
             .iter()
             .map(|c| &c.object)
             .filter(|c| owner.owns_certificate(c))
-            .map(|c| Child { object: c.clone(), answered: None })
+            .map(|c| Child { object: c.clone(), answered: Recorded::of(&meta_of(c)).answered })
             .collect();
         children.foreign.extend(self.planned.iter().filter(|(place, _)| place == namespace).map(|(_, name)| name.clone()));
         children.contents = self.contents(namespace, uid);
@@ -224,8 +229,7 @@ impl Owner<'_> {
     }
 
     fn owns_certificate(&self, object: &Value) -> bool {
-        let meta = object.get("metadata").and_then(|m| serde_json::from_value::<ObjectMeta>(m.clone()).ok()).unwrap_or_default();
-        object.get("kind").and_then(Value::as_str) == Some("Certificate") && self.owns(&meta)
+        object.get("kind").and_then(Value::as_str) == Some("Certificate") && self.owns(&meta_of(object))
     }
 
     fn foreign(&self, kind: ChildKind, meta: &ObjectMeta) -> ForeignName {
@@ -241,14 +245,19 @@ impl Owner<'_> {
     fn split<T: Resource + Clone>(&self, kind: ChildKind, all: &[Sourced<T>], foreign: &mut BTreeSet<ForeignName>) -> Vec<Child<T>> {
         let mut ours = Vec::new();
         for object in all.iter().map(|s| &s.object).filter(|o| o.meta().namespace.as_deref() == Some(self.namespace)) {
-            if self.owns(object.meta()) {
-                ours.push(Child { object: object.clone(), answered: None });
+            let recorded = Recorded::of(object.meta());
+            if self.owns(object.meta()) || recorded.ours {
+                ours.push(Child { object: object.clone(), answered: recorded.answered });
             } else {
                 foreign.insert(self.foreign(kind, object.meta()));
             }
         }
         ours
     }
+}
+
+fn meta_of(object: &Value) -> ObjectMeta {
+    object.get("metadata").and_then(|m| serde_json::from_value(m.clone()).ok()).unwrap_or_default()
 }
 
 fn same_name(a: &ObjectMeta, b: &ObjectMeta) -> bool {
@@ -265,12 +274,16 @@ fn expose(secret: &Sourced<weir_api::manifest::Sealed<Secret>>) -> &Secret {
 
 /// The only place where a Secret's values are read: they become digests.
 fn facts(secret: &Secret) -> SecretFacts {
+    // Manifests carry placeholders; what is in a cluster was looked at there.
+    let recorded = Recorded::of(&secret.metadata);
+    let mut keys: BTreeMap<String, String> =
+        secret.data.iter().flatten().map(|(key, value)| (key.clone(), hash::digest(&value.0))).collect();
+    keys.extend(recorded.keys);
     SecretFacts {
         metadata: secret.metadata.clone(),
         type_: secret.type_.clone().unwrap_or_default(),
-        keys: secret.data.iter().flatten().map(|(key, value)| (key.clone(), hash::digest(&value.0))).collect(),
-        // Manifests carry placeholders; what is in a cluster is looked at there.
-        unusable: None,
-        ends: None,
+        keys,
+        unusable: recorded.unusable,
+        ends: recorded.ends,
     }
 }

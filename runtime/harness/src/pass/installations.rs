@@ -30,6 +30,7 @@ use super::{
     artifacts::Artifacts,
     gather::{World, find},
 };
+use crate::record::facts::Recorded;
 
 /// Group of ReferenceGrants.
 const GRANTS: &str = "gateway.networking.k8s.io/";
@@ -182,7 +183,7 @@ impl World<'_> {
     }
 
     /// What `spec.pluginsToInstall` leads to.
-    pub(super) fn plugins(&self, data_plane: &DataPlane, uid: &str) -> Vec<PluginUse> {
+    pub(super) fn plugins(&self, data_plane: &DataPlane, uid: &str, recorded: &Recorded) -> Vec<PluginUse> {
         let own = data_plane.metadata.namespace.as_deref().unwrap_or_default();
         named(data_plane)
             .map(|(namespace, name)| {
@@ -191,7 +192,8 @@ impl World<'_> {
                 let planned = self.installations.installations.iter().find(same);
                 let found = planned.or_else(|| find(&self.observed.plugin_installations, &meta));
                 let permitted = self.is_permitted(own, namespace, name);
-                let installation = found.map_or(Lookup::Missing, |found| Lookup::Found(seen(found, uid)));
+                let none = if recorded.unknown.contains(&format!("{namespace}/{name}")) { Lookup::Unknown } else { Lookup::Missing };
+                let installation = found.map_or(none, |found| Lookup::Found(seen(found, uid)));
                 PluginUse { namespace: namespace.to_owned(), name: name.to_owned(), installation, permitted }
             })
             .collect()
@@ -224,7 +226,7 @@ fn seen(installation: &KongPluginInstallation, uid: &str) -> Installation {
     Installation {
         content: plugin_installation::in_force(installation, &Sealing::Open).map(Arc::new),
         // Whatever this plan writes stands before a DataPlane's pass.
-        stored: true,
+        stored: !Recorded::of(&installation.metadata).unstored,
         standing: plugin_installation::standing(installation, uid),
         problem: plugin_installation::problem(installation),
     }

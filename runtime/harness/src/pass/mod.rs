@@ -29,7 +29,10 @@ pub use self::{
     report::{Of, Purpose, Report, Write},
 };
 use self::{gather::World, installations::Planned};
-use crate::exit::{Exit, Failure};
+use crate::{
+    exit::{Exit, Failure},
+    record::OperatorFacts,
+};
 
 /// Images that a warning names.
 const NAMED_IMAGES: usize = 5;
@@ -51,6 +54,8 @@ pub struct Options {
     pub validate_images: bool,
     /// Whether DataPlanes use installations of other namespaces without a ReferenceGrant.
     pub allow_cross_namespace_plugins: bool,
+    /// What an operator knows about itself, where it was recorded.
+    pub operator: Option<OperatorFacts>,
 }
 
 impl Default for Options {
@@ -64,6 +69,7 @@ impl Default for Options {
             cluster_labels: BTreeMap::new(),
             validate_images: true,
             allow_cross_namespace_plugins: false,
+            operator: None,
         }
     }
 }

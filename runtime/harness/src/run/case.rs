@@ -257,6 +257,7 @@ fn options(given: &Given) -> Result<Options, Failure> {
     options.allow_cross_namespace_plugins = given.allow_cross_namespace_plugins.unwrap_or(options.allow_cross_namespace_plugins);
     options.cluster_name = given.cluster_name.clone().unwrap_or_default();
     options.cluster_labels.clone_from(&given.cluster_labels);
+    options.operator.clone_from(&given.operator);
     Ok(options)
 }
 

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use weir_core::policy::SlotName;
 
+use crate::record::OperatorFacts;
+
 /// Tests of policies. Either `cases`, or one case whose `given`, `steps` and `expect` stand in the document itself.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -227,6 +229,9 @@ pub struct Given {
     /// Labels of the cluster, as policies see them.
     #[serde(default)]
     pub cluster_labels: BTreeMap<String, String>,
+    /// What an operator knew about itself when a case was recorded.
+    #[serde(default)]
+    pub operator: Option<OperatorFacts>,
 }
 
 /// A further pass: it meets what the one before it left behind.

@@ -204,6 +204,7 @@ impl Given {
             artifacts: if self.artifacts.is_empty() { other.artifacts.clone() } else { self.artifacts },
             allow_cross_namespace_plugins: self.allow_cross_namespace_plugins.or(other.allow_cross_namespace_plugins),
             cluster_name: self.cluster_name.or_else(|| other.cluster_name.clone()),
+            operator: self.operator.or_else(|| other.operator.clone()),
             cluster_labels: if self.cluster_labels.is_empty() { other.cluster_labels.clone() } else { self.cluster_labels },
         }
     }
