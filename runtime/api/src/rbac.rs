@@ -83,7 +83,7 @@ impl Rule {
 }
 
 /// Rules for the whole cluster (or every watched namespace).
-pub const CLUSTER: [Rule; 18] = [
+pub const CLUSTER: [Rule; 20] = [
     rule(
         "the objects it serves; patch for one-time annotations and finalizers",
         keys::GATEWAY_OPERATOR_GROUP,
@@ -117,6 +117,9 @@ pub const CLUSTER: [Rule; 18] = [
     rule("client certificates by cert-manager, where it is installed", "cert-manager.io", &["certificates"], READ).reach(Reach::Cluster),
     rule("the same, written", "cert-manager.io", &["certificates"], &["create", "patch", "delete"]),
     rule("what happened, for people", "events.k8s.io", &["events"], &["create", "patch"]).reach(Reach::WatchedAndOwn),
+    rule("who asks for a snapshot (--snapshot-bind-address)", "authentication.k8s.io", &["tokenreviews"], &["create"])
+        .reach(Reach::Cluster),
+    rule("whether they may have it", "authorization.k8s.io", &["subjectaccessreviews"], &["create"]).reach(Reach::Cluster),
 ];
 
 /// Whether Kong's own operator runs.
@@ -282,7 +285,7 @@ mod tests {
         let all = manifests(&Install { namespace: "ns".into(), name: "w".into(), ..Install::default() });
         assert_eq!(all.len(), 5);
         assert_eq!(all[3].pointer("/metadata/namespace"), Some(&json!("ns")));
-        assert_eq!(all[1].pointer("/rules/18/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
+        assert_eq!(all[1].pointer("/rules/20/resourceNames/0"), Some(&json!("a7feedc84.konghq.com")));
         assert!(all[1].pointer("/metadata/namespace").is_none());
     }
 

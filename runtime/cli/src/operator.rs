@@ -1,9 +1,10 @@
 //! `weir operator`: flags, environment and logs; the rest is `weir-operator`.
 
+mod recorder;
 #[cfg(test)]
 mod tests;
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::ValueEnum;
 use serde_json::json;
@@ -15,7 +16,7 @@ use weir_core::{
     },
 };
 use weir_host::oci::Proxies;
-use weir_operator::{Config, leader, telemetry};
+use weir_operator::{Config, leader, record::Recording, telemetry};
 
 use crate::{
     args::{default_cache, named, path_if_any, slot_file},
@@ -174,6 +175,14 @@ pub struct Args {
     #[arg(long, env = "WEIR_CNPG_PLUGINS", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set,
           num_args = 0..=1, default_missing_value = "true")]
     cnpg_plugins: bool,
+    /// Write what passes saw as cases into this folder, without secrets: what `weir policy test` replays. Passes that write, report or hold
+    /// something are kept; at most 500 of them and 64 MiB, the oldest go.
+    #[arg(long, env = "WEIR_RECORD", value_name = "DIR", value_parser = path_if_any())]
+    record: Option<PathBuf>,
+    /// Loopback address of /snapshots/NAMESPACE/NAME, where who may get dataplanes/snapshot is given what a pass sees of a DataPlane; 0 for
+    /// none.
+    #[arg(long, env = "WEIR_SNAPSHOT_BIND_ADDRESS", value_name = "ADDRESS", default_value = "0")]
+    snapshot_bind_address: String,
     /// For tests: a file with seconds that are added to the clock.
     #[arg(long, env = "WEIR_CLOCK_OFFSET_FILE", value_name = "FILE", hide = true)]
     clock_offset_file: Option<PathBuf>,
@@ -295,7 +304,19 @@ fn config(args: &Args) -> anyhow::Result<Config> {
         cnpg_plugins: args.cnpg_plugins,
         proxies: proxies(|name| std::env::var(name).ok()),
         clock_offset_file: args.clock_offset_file.clone(),
+        recorder: recorder(args)?,
+        snapshots_address: args.snapshot_bind_address.clone(),
     })
+}
+
+/// Who writes cases, where somebody wants some.
+fn recorder(args: &Args) -> Result<Option<Recording>, Failure> {
+    let folder = named(args.record.as_ref());
+    let serves = !["", "0"].contains(&args.snapshot_bind_address.as_str());
+    if folder.is_none() && !serves {
+        return Ok(None);
+    }
+    Ok(Some(Recording(Arc::new(recorder::Cases::new(folder.map(PathBuf::as_path))?))))
 }
 
 /// An environment variable that is empty gives one empty value.
@@ -328,7 +349,7 @@ fn identity() -> String {
 fn print(args: &Args) -> serde_json::Value {
     let files = |all: &[(SlotName, PathBuf)]| all.iter().map(|(slot, path)| format!("{slot}={}", path.display())).collect::<Vec<_>>();
     let seconds = |d: Duration| format!("{}s", d.as_secs_f64());
-    json!({
+    let mut all = json!({
         "kubeconfig": args.kubeconfig,
         "namespace": args.namespace,
         "watch-namespace": args.watch_namespaces,
@@ -370,7 +391,13 @@ fn print(args: &Args) -> serde_json::Value {
         "plugin-namespace": args.plugin_namespaces,
         "cnpg-plugins": args.cnpg_plugins,
         "clock-offset-file": args.clock_offset_file,
-    })
+    });
+    // The macro takes no more at once.
+    if let Some(all) = all.as_object_mut() {
+        all.insert("record".into(), json!(args.record));
+        all.insert("snapshot-bind-address".into(), json!(args.snapshot_bind_address));
+    }
+    all
 }
 
 /// An environment variable that is empty names nothing.

@@ -7,6 +7,8 @@ use weir_core::{
     policy::{Pairs, SlotName, object_hook::Word},
 };
 
+use crate::record::Recording;
+
 /// Name of the operator's Lease, and part of the names of its RBAC objects.
 pub const INSTALL: &str = "weir";
 
@@ -85,6 +87,10 @@ pub struct Config {
     pub proxies: weir_host::oci::Proxies,
     /// For tests: a file with seconds that are added to the clock.
     pub clock_offset_file: Option<PathBuf>,
+    /// Keeps what passes see, as cases; none keeps nothing.
+    pub recorder: Option<Recording>,
+    /// Address of snapshots of one object, on loopback; "0" for none.
+    pub snapshots_address: String,
 }
 
 #[cfg(test)]
@@ -131,6 +137,8 @@ pub(crate) mod tests {
             hook_paths: Vec::new(),
             proxies: weir_host::oci::Proxies::default(),
             clock_offset_file: None,
+            recorder: None,
+            snapshots_address: "0".into(),
         }
     }
 }

@@ -7,8 +7,8 @@ use weir_core::{decisions::Sealing, policy::Pairs};
 
 use crate::{
     apply::Writer, authority::Authority, clock::Clock, dataplane::Renewals, events::Publisher, konnect_extension::Users, memory::Memory,
-    metrics::Metrics, plugin_installation, queue::Queue, reconcile_policy, registries::Live, remote::Remote, secrets::Secrets,
-    world::World,
+    metrics::Metrics, plugin_installation, queue::Queue, reconcile_policy, record::Recording, registries::Live, remote::Remote,
+    secrets::Secrets, world::World,
 };
 
 /// Settings that passes read.
@@ -85,6 +85,8 @@ pub struct Context {
     pub renewals: Renewals,
     /// The CA's Secret changed.
     pub authority_changed: Notify,
+    /// Keeps what passes see.
+    pub recorder: Option<Recording>,
 }
 
 impl Context {

@@ -42,6 +42,14 @@ pub enum Error {
     /// How registries are reached is set up wrongly.
     #[error("registries: {0}")]
     Registries(#[from] weir_host::oci::PullerError),
+    /// Snapshots would be reached from elsewhere.
+    #[error(
+        "--snapshot-bind-address {address}: snapshots are served on loopback only, and reached by a port-forward; write 127.0.0.1:PORT"
+    )]
+    Snapshots {
+        /// The address.
+        address: String,
+    },
     /// Another replica leads now.
     #[error("leadership was lost: another replica may lead by now; this one stops so that no object has two writers")]
     LeadershipLost,

@@ -24,6 +24,7 @@ pub mod plugin_installation;
 pub mod policies;
 pub mod queue;
 pub mod reconcile_policy;
+pub mod record;
 pub mod registries;
 pub mod remote;
 mod run;

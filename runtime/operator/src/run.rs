@@ -18,7 +18,7 @@ use crate::{
     plugin_installation, reconcile_policy,
     registries::{Changed, Live},
     remote,
-    setup::{Shell, connect, context, load_policies, serve},
+    setup::{Shell, connect, context, load_policies, serve, serve_snapshots},
     watch::{Pending, Watching, until_done},
 };
 
@@ -55,6 +55,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()> + Send + 'static
         registries: Arc::clone(&registries),
     };
     let context = context(&config, shell);
+    serve_snapshots(&config, &context, &client, &stopped, &mut servers).await?;
     let pending = Pending::new(if config.plugin_installations { 5 } else { 4 });
     let watching = Watching {
         pending: pending.clone(),

@@ -35,7 +35,7 @@ use crate::{
     metrics::Metrics,
     plugin_installation::{self, pull_secret::PullSecrets, pulls::Pulls},
     policies::{Base, Book, Revisions, Samples},
-    reconcile_policy,
+    reconcile_policy, record,
     registries::{Live, Shops},
     remote::{self, Remote},
     secrets::Secrets,
@@ -44,6 +44,8 @@ use crate::{
 
 /// Components that are kept on disk, bytes.
 const STORE_BYTES: u64 = 512 << 20;
+/// Longest life of a connection that a snapshot is asked over.
+const SNAPSHOT: Duration = Duration::from_secs(60);
 
 /// A client of the API server that `kubeconfig` names, or of the one that is found in the usual places.
 ///
@@ -87,6 +89,28 @@ pub(crate) async fn serve(
     if let Some(server) = health::Server::bind("--health-probe-bind-address", &config.probes_address).await? {
         servers.spawn(server.run(health::probes(health.clone()), until()));
     }
+    Ok(())
+}
+
+/// Starts the server of snapshots, where one is wanted.
+pub(crate) async fn serve_snapshots(
+    config: &Config,
+    context: &Arc<Context>,
+    client: &Client,
+    stopped: &watch::Receiver<bool>,
+    servers: &mut JoinSet<()>,
+) -> Result<(), Error> {
+    let Some(recording) = &config.recorder else { return Ok(()) };
+    let Some(server) = health::Server::bind("--snapshot-bind-address", &config.snapshots_address).await? else { return Ok(()) };
+    if !server.address().is_ok_and(|address| address.ip().is_loopback()) {
+        return Err(Error::Snapshots { address: config.snapshots_address.clone() });
+    }
+    let mut stop = stopped.clone();
+    let until = async move {
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    let router = record::router(record::Served::new(Arc::clone(context), client.clone(), recording.clone()));
+    servers.spawn(server.with_lifetime(SNAPSHOT).run(router, until));
     Ok(())
 }
 
@@ -197,6 +221,7 @@ pub(crate) fn context(config: &Config, shell: Shell) -> Arc<Context> {
         remote,
         renewals: Renewals::default(),
         authority_changed: Notify::new(),
+        recorder: config.recorder.clone(),
     })
 }
 

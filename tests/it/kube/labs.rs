@@ -84,6 +84,7 @@ pub(crate) const LABS: [&str; 69] = [
     "remote-secrets",
     "remote-pods",
     "remote-policy",
+    "recordings",
 ];
 
 /// A namespace for objects, another for operators, and a control plane.

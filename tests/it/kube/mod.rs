@@ -27,6 +27,7 @@ mod others;
 mod plugins;
 mod policies;
 mod record;
+mod recordings;
 mod remote;
 mod replicas;
 mod scaling;
@@ -57,6 +58,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         extension::tests(),
         konnect_v2::tests(),
         health::tests(),
+        recordings::tests(),
         adopt::tests(),
         certs::tests(),
         replicas::tests(),

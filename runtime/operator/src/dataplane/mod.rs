@@ -14,7 +14,7 @@ use kube::Resource;
 use tracing::Instrument;
 use weir_api::dataplane::{DataPlane, DataPlaneStatus};
 use weir_core::{
-    dataplane::{provision, reconcile},
+    dataplane::{Snapshot, provision, reconcile},
     events::Event,
     plan::{Change, ChildKind, Object, Outcome as Asked, Plan},
     policy::selection::ObjectKind as ObjectKindOf,
@@ -29,7 +29,7 @@ use crate::{
     memory::Remembered,
     metrics::{Kind, ObjectKind, Outcome},
     queue::{self, Next},
-    reconcile_policy,
+    reconcile_policy, record,
 };
 
 /// A pass that could not see everything it needs waits so long.
@@ -37,6 +37,16 @@ const UNSEEN: Duration = Duration::from_secs(2);
 
 /// A policy that gave no answer is asked again after this: nothing else tells of one that was only slow.
 const SLOW: Duration = Duration::from_secs(30);
+
+/// What a pass over it would see now.
+///
+/// # Errors
+/// What is not known yet.
+pub(crate) async fn snapshot_of(context: &Context, key: &Key, data_plane: &DataPlane) -> Result<Snapshot, String> {
+    let memory = context.data_planes.memory.of(key);
+    let remembered = memory.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    gather::snapshot(context, data_plane, &remembered).await
+}
 
 /// One pass.
 pub async fn pass(context: Arc<Context>, key: Key) -> Next {
@@ -71,6 +81,7 @@ async fn look(context: &Context, key: &Key, data_plane: &DataPlane) -> (Outcome,
     let place = reconcile_policy::place(context, ObjectKindOf::DataPlane, &data_plane.metadata);
     let policies = context.policies.book.policies(&place);
     let mut plan = reconcile(&snapshot, &policies, sealing).instrument(tracing::info_span!("decide")).await;
+    record::keep(context, &snapshot, &policies, &plan);
     let mut failures = children(context, key, &snapshot, &plan, &mut remembered).await;
     if failures.iter().any(Failure::is_leaving) {
         *memory.lock().unwrap_or_else(PoisonError::into_inner) = remembered;
@@ -120,7 +131,7 @@ fn is_failure(outcome: Asked) -> bool {
 async fn children(
     context: &Context,
     key: &Key,
-    snapshot: &weir_core::dataplane::Snapshot,
+    snapshot: &Snapshot,
     plan: &Plan<DataPlaneStatus>,
     remembered: &mut Remembered,
 ) -> Vec<Failure> {
@@ -140,7 +151,7 @@ enum Written {
 async fn own(
     context: &Context,
     data_plane: &DataPlane,
-    snapshot: &weir_core::dataplane::Snapshot,
+    snapshot: &Snapshot,
     plan: Plan<DataPlaneStatus>,
     failures: &[Failure],
     report: bool,

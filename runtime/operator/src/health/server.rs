@@ -102,8 +102,9 @@ impl Server {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn with_lifetime(self, lifetime: Duration) -> Self {
+    /// With another longest life of connections.
+    #[must_use]
+    pub fn with_lifetime(self, lifetime: Duration) -> Self {
         Self { lifetime, ..self }
     }
 }
