@@ -208,13 +208,22 @@ fn hostile(name: &str, expected: i32, failed: &str) {
 }
 
 fn defaults_are_taken() {
-    for name in ["konnect-env", "conflict-resolution", "plugin-packaging", "konnect-env-eu-proxy", "two-slots"] {
+    for name in [
+        "konnect-env",
+        "conflict-resolution",
+        "plugin-packaging",
+        "konnect-env-eu-proxy",
+        "two-slots",
+        "company-env",
+        "plugin-allow-list",
+        "first-owner",
+    ] {
         let output = policy(&["check", &wasm(name), "-o", "json"]);
         assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
         let steps = steps(&output);
         assert!(steps.iter().all(|(_, result)| result == "ok"), "{name}: {steps:?}");
         let slots = steps.iter().filter(|(step, _)| step == "validate").count();
-        assert_eq!(slots, if name == "two-slots" { 2 } else { 1 }, "{name}");
+        assert_eq!(slots, if ["two-slots", "company-env"].contains(&name) { 2 } else { 1 }, "{name}");
     }
     let output = policy(&["check", &wasm("konnect-env"), "--slot", "plugin-packaging"]);
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
