@@ -137,15 +137,9 @@ fn stdin() {
 
 fn exit_codes() {
     let hybrid = ["plan", "-o", "json", "-f", "examples/konnect-hybrid/"];
-    for (name, expected) in [
-        ("trap", 3),
-        ("garbage-output", 3),
-        ("endless-loop", 4),
-        ("memory-grower", 4),
-        ("core-module", 7),
-        ("wrong-world", 7),
-        ("wasi-importer", 7),
-    ] {
+    for (name, expected) in
+        [("trap", 3), ("garbage-output", 3), ("endless-loop", 4), ("memory-grower", 4), ("core-module", 7), ("wrong-world", 7)]
+    {
         let policy = format!("konnect-env={}", guest(name).display());
         let output = run(&[&hybrid[..], &["--policy", &policy]].concat(), None);
         assert_eq!(code(&output), expected, "{name}: {}", stderr(&output));

@@ -12,17 +12,16 @@ use serde_json::Value;
 use weir_core::policy::{KonnectEnv, Policy, PolicyError, konnect_env};
 use weir_host::wasm::{Limits, LoadError};
 
-use crate::support::{defaults, guest, host, root, test};
+use crate::support::{defaults, guest, host, root, test, without_stub};
 
 /// Guest, the error it ends in, and a word its message has.
-pub(crate) const GUESTS: [(&str, &str, &str); 11] = [
+pub(crate) const GUESTS: [(&str, &str, &str); 10] = [
     ("endless-loop", "Deadline", "200 ms"),
     ("memory-grower", "Memory", ""),
     ("trap", "Trap", ""),
     ("garbage-output", "BadOutput", ""),
     ("giant-output", "Memory", ""),
     ("deep-recursion", "Trap", "stack"),
-    ("wasi-importer", "Incompatible", "wasi:cli/environment"),
     ("core-module", "Incompatible", "core module"),
     ("wrong-world", "Incompatible", "weir:policy/konnect-env"),
     ("settings-loop", "Deadline", "1000 ms"),
@@ -34,6 +33,8 @@ pub(crate) fn tests() -> Vec<Trial> {
         .iter()
         .map(|(name, reason, word)| test(format!("hostile {name} ends in {reason}"), move || ends_in(name, reason, word)))
         .collect();
+    tests.push(test("hostile wasi-importer sees an empty environment", wasi_importer));
+    tests.push(test("hostile imports of WASI without a stub are named", wasi_without_stub));
     tests.push(test("hostile log-flood is cut and answers", log_flood));
     tests.push(test("hostile composed component works", composed));
     tests.push(test("hostile guests leave memory bounded", memory_bounded));
@@ -73,6 +74,17 @@ fn ends_in(name: &str, reason: &str, word: &str) {
 fn good_policy_answers() {
     let answer = block_on(defaults().konnect_env.policy.evaluate(&input())).unwrap();
     assert!(answer.env.iter().any(|e| e.name == "KONG_ROLE" && e.value == "data_plane"));
+}
+
+fn wasi_importer() {
+    let answer = ask("wasi-importer").unwrap();
+    assert!(matches!(answer.env.as_slice(), [seen] if seen.name == "SEEN" && seen.value == "0"), "{answer:?}");
+}
+
+fn wasi_without_stub() {
+    let outcome = host().load::<KonnectEnv>(&without_stub(), "wasi".into(), Value::Null, Limits::default());
+    let error = outcome.map(drop).expect_err("there is no stub of it");
+    assert!(matches!(&error, LoadError::Policy(PolicyError::Incompatible(why)) if why.contains("wasi:cli/environment@0.3.0")), "{error:?}");
 }
 
 fn log_flood() {

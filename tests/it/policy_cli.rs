@@ -14,7 +14,7 @@ use weir_testkit::registry::{Credentials as User, Registry, RegistryOptions};
 
 use crate::{
     registry::{Scratch, registry},
-    support::{guest, root, test},
+    support::{guest, root, test, without_stub},
 };
 
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -24,7 +24,7 @@ const HOSTILE: [(&str, i32, &str); 13] = [
     ("core-module", 7, "component"),
     ("wrong-world", 7, "slot"),
     ("log-provider", 7, "slot"),
-    ("wasi-importer", 7, "imports"),
+    ("wasi-importer", 0, ""),
     ("schema-garbage", 7, "schema"),
     ("settings-loop", 4, "validate"),
     ("endless-loop", 0, ""),
@@ -254,9 +254,17 @@ fn check_of_a_reference() {
     text(&["push", &wasm("wasi-importer"), &reference]);
     let output = policy(&["check", &reference]);
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(code(&output), 7, "{shown}");
+    assert_eq!(code(&output), 0, "{shown}");
     assert!(shown.starts_with("ok          artifact: cncf sha256:"), "{shown}");
-    assert!(shown.contains("failed      konnect-env imports: it imports WASI (wasi:cli/environment@0.2.0)"), "{shown}");
+    assert!(shown.contains("ok          konnect-env imports: wasi: stubbed"), "{shown}");
+    assert!(text(&["inspect", &reference]).contains("wasi        stubbed\n"));
+    let dir = Scratch::new();
+    let output = policy(&["check", &path(&dir.write("later.wasm", without_stub()))]);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        code(&output) == 7 && shown.contains("failed      konnect-env imports: it imports of WASI wasi:cli/environment@0.3.0"),
+        "{shown}"
+    );
     // What no tool of ours pushes: a core module.
     let raw = registry.raw("team/policy").unwrap();
     let layer = raw.blob("application/wasm", &fs::read(guest("core-module")).unwrap()).unwrap();

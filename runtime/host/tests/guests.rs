@@ -139,13 +139,18 @@ fn log_flood() {
 }
 
 #[test]
+fn who_imports_wasi_sees_an_empty_environment() {
+    let answer = ask(&*loaded(&host(), "hostile-wasi-importer", Value::Null, limits(2000, 32))).unwrap();
+    assert!(matches!(answer.env.as_slice(), [seen] if seen.name == "SEEN" && seen.value == "0"), "{answer:?}");
+}
+
+#[test]
 fn those_that_do_not_fit_are_named() {
     let says = |name: &str, words: &[&str]| {
         let error = refused(name);
         let PolicyError::Incompatible(why) = &error else { panic!("{name}: {error:?}") };
         assert!(words.iter().all(|w| why.contains(w)), "{name}: {why}");
     };
-    says("hostile-wasi-importer", &["imports WASI (wasi:cli/environment@"]);
     says("hostile-core-module", &["core module"]);
     says("hostile-wrong-world", &["does not export weir:policy/konnect-env@0.1.0", "example:other/thing"]);
     says("hostile-log-provider", &["does not export weir:policy/konnect-env@0.1.0", "weir:policy/log@0.1.0"]);

@@ -12,7 +12,7 @@ use weir_host::{
     oci::{self, Component, ComponentError, local},
     wasm::{
         Check, Limits, MAX_COMPONENT, Step, Verdict, Wasm,
-        inspect::{self, Interfaces},
+        inspect::{self, Interfaces, Profile},
     },
 };
 
@@ -104,7 +104,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let slots = args.slot.map_or_else(|| interfaces.slots(), |slot| vec![slot]);
         report.slots(&slots, &interfaces);
         for slot in slots {
-            report.slot(slot, check(&host, slot, &component.bytes, &interfaces, &settings));
+            report.slot(slot, interfaces.profile(), check(&host, slot, &component.bytes, &interfaces, &settings));
         }
     }
     report.accepted = report.exit == Exit::Done;
@@ -205,14 +205,14 @@ impl Report {
         );
     }
 
-    fn slot(&mut self, slot: SlotName, checks: Vec<Check>) {
+    fn slot(&mut self, slot: SlotName, profile: Profile, checks: Vec<Check>) {
         for step in Step::ALL {
             let Some(check) = checks.iter().find(|check| check.step == step) else {
                 self.line(Some(slot), step.as_str(), Ended::Skipped, String::new());
                 continue;
             };
             let (result, message, findings) = match &check.verdict {
-                Verdict::Passed(findings) => (Ended::Ok, String::new(), findings.clone()),
+                Verdict::Passed(findings) => (Ended::Ok, passed(check.step, profile), findings.clone()),
                 Verdict::Failed(error) => (Ended::Failed, why(error), Vec::new()),
                 Verdict::Refused(findings) => (Ended::Failed, String::new(), findings.clone()),
             };
@@ -241,6 +241,14 @@ impl Report {
             lines.add(result, &format!("{slot}{}{said}", line.step));
         }
         lines.text()
+    }
+}
+
+/// What is worth knowing of a step that passed.
+fn passed(step: Step, profile: Profile) -> String {
+    match (step, profile) {
+        (Step::Imports, Profile::StubWasi) => format!("wasi: {}", profile.wasi()),
+        (Step::Exports | Step::Imports | Step::Compiles | Step::Schema | Step::Settings | Step::Validate, _) => String::new(),
     }
 }
 

@@ -57,6 +57,8 @@ struct Report {
     slots: Vec<SlotName>,
     imports: Vec<String>,
     exports: Vec<String>,
+    /// What is given of WASI, if it asks for any: `none` or `stubbed`.
+    wasi: &'static str,
     producers: Producers,
     annotations: BTreeMap<String, String>,
     notes: Vec<String>,
@@ -88,6 +90,7 @@ impl Report {
             size: component.bytes.len(),
             contracts: interfaces.contracts(),
             slots: interfaces.slots(),
+            wasi: interfaces.profile().wasi(),
             producers: producers::read(&component.bytes),
             imports: interfaces.imports,
             exports: interfaces.exports,
@@ -111,6 +114,7 @@ impl Report {
         lines.add("size", &format!("{} bytes", self.size));
         lines.add("contract", &self.contracts.iter().map(|version| format!("weir:policy@{version}")).collect::<Vec<_>>().join(", "));
         lines.add("slots", &self.slots.iter().map(|slot| slot.as_str()).collect::<Vec<_>>().join(", "));
+        lines.add("wasi", self.wasi);
         lines.all("import", &self.imports);
         lines.all("export", &self.exports);
         for (field, tools) in &self.producers {

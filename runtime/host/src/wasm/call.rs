@@ -14,9 +14,10 @@ use super::{
     log::{Author, Keep, Line, Lines},
     slot::{Export, WasmSlot, wit},
     text,
+    wasi::{NotGiven, Stub},
 };
 
-/// Resource handles of one store; policies use none.
+/// Resource handles of one store; only the stubs of WASI have any.
 const MAX_HANDLES: usize = 1_024;
 
 /// What a store carries.
@@ -24,6 +25,7 @@ const MAX_HANDLES: usize = 1_024;
 pub struct State {
     limiter: Limiter,
     pub(super) lines: Lines,
+    pub(super) stub: Stub,
     since: Instant,
     entered: Option<Instant>,
 }
@@ -59,7 +61,7 @@ impl wit::Host for State {}
 /// A store that cannot do more than `limits` say.
 pub(super) fn store(engine: &Engine, limits: Limits, author: Arc<Author>, keep: Keep) -> Store<State> {
     let (limiter, lines) = (Limiter::new(limits.memory()), Lines::new(author, keep));
-    let state = State { limiter, lines, since: Instant::now(), entered: None };
+    let state = State { limiter, lines, stub: Stub::default(), since: Instant::now(), entered: None };
     let mut store = Store::new(engine, state);
     store.limiter(|state| &mut state.limiter);
     store.set_epoch_deadline(limits.ticks());
@@ -81,6 +83,7 @@ pub(super) fn finish<S: WasmSlot>(store: Store<State>, limits: Limits, outcome: 
 /// Ends a call: drops the store, sorts the error.
 pub(super) fn end<T>(store: Store<State>, limits: Limits, outcome: wasmtime::Result<T>) -> (Result<T, PolicyError>, Usage) {
     let mut state = store.into_data();
+    state.close_streams();
     state.lines.close();
     let usage = state.usage();
     (outcome.map_err(|error| judge(&error, &state, limits)), usage)
@@ -113,6 +116,9 @@ fn judge(error: &wasmtime::Error, state: &State, limits: Limits) -> PolicyError 
     }
     if fuel_exhausted(error) {
         return PolicyError::Memory(format!("over {} bytes handed to the host in one call", limits.hostcall_fuel()));
+    }
+    if let Some(called) = error.downcast_ref::<NotGiven>() {
+        return PolicyError::Trap(called.to_string());
     }
     match trap {
         Some(trap) if breaks_the_abi(trap) => PolicyError::BadOutput(trap.to_string()),

@@ -1,19 +1,23 @@
 //! Reads what a file is and what a component imports and exports, before anything is compiled.
 
+mod name;
+
 use serde::Serialize;
 use wasmparser::{Encoding, Parser, Payload};
 use weir_core::policy::{CONTRACT_VERSION, PolicyError, SlotName};
 
+use self::name::{Name, PACKAGE, on_track};
 use super::{
     sniff::{self, Foreign},
     text,
 };
 
+pub use self::name::Profile;
+
 /// Names kept per direction; a component with more is not one of ours.
 const MAX_NAMES: usize = 1_000;
 /// Names listed in one report.
 const MAX_LISTED: usize = 8;
-const PACKAGE: &str = "weir:policy";
 
 /// Why a file cannot serve a slot. Each says what was found and what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -103,7 +107,7 @@ fn push(names: &mut Vec<String>, name: &str) {
 }
 
 impl Interfaces {
-    /// Whether a component with these names serves `slot` in the sealed profile.
+    /// Whether a component with these names serves `slot`.
     ///
     /// # Errors
     /// Every import too much and every export that is missing or of another version, in one report.
@@ -111,7 +115,7 @@ impl Interfaces {
         done([self.import_problems(), self.export_problems(slot)].concat())
     }
 
-    /// Whether it imports nothing but what the sealed profile offers.
+    /// Whether it imports nothing but the log and what of WASI is given as stubs.
     ///
     /// # Errors
     /// Every import too much.
@@ -125,6 +129,13 @@ impl Interfaces {
     /// Every export that is missing or of another version.
     pub fn check_exports(&self, slot: SlotName) -> Result<(), Error> {
         done(self.export_problems(slot))
+    }
+
+    /// How it is linked. Only of use if [`Interfaces::check_imports`] passes.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        let stubbed = self.imports.iter().any(|import| Name::parse(import).is_wasi());
+        if stubbed { Profile::StubWasi } else { Profile::Sealed }
     }
 
     /// The slots whose interface it exports, on the contract's track.
@@ -152,15 +163,17 @@ impl Interfaces {
         self.exports.iter().map(String::as_str).filter(of_interface)
     }
 
-    /// `log` and the shared types, on the contract's track; everything else is a door.
+    /// `log` and the shared types, on the contract's track, and interfaces of WASI that have stubs; everything else is a door.
     fn import_problems(&self) -> Vec<String> {
         let mut report: Vec<String> = Vec::new();
         let mut wasi: Vec<&str> = Vec::new();
         let mut foreign: Vec<&str> = Vec::new();
         for import in &self.imports {
             let name = Name::parse(import);
-            if name.package.starts_with("wasi:") {
-                wasi.push(import);
+            if name.is_wasi() {
+                if !name.is_given() {
+                    wasi.push(import);
+                }
             } else if name.package != PACKAGE || !matches!(name.interface, "log" | "types") {
                 foreign.push(import);
             } else if !on_track(name.version) {
@@ -169,7 +182,7 @@ impl Interfaces {
             }
         }
         if !wasi.is_empty() {
-            report.push(format!("it imports WASI ({}), which policies do not get", list(&wasi)));
+            report.push(format!("it imports of WASI {}, which policies get no stub of: the ones of cli, clocks, filesystem, io, random and sockets 0.2 have stubs", list(&wasi)));
         }
         if !foreign.is_empty() {
             report.push(format!("it imports {}, a policy may import {PACKAGE}/log only", list(&foreign)));
@@ -205,28 +218,6 @@ impl Interfaces {
 
 fn done(report: Vec<String>) -> Result<(), Error> {
     if report.is_empty() { Ok(()) } else { Err(Error::World(report)) }
-}
-
-/// `namespace:package/interface@version`, in parts; missing parts are empty.
-struct Name<'a> {
-    package: &'a str,
-    interface: &'a str,
-    version: &'a str,
-}
-
-impl<'a> Name<'a> {
-    fn parse(full: &'a str) -> Self {
-        let (path, version) = full.split_once('@').unwrap_or((full, ""));
-        let (package, interface) = path.split_once('/').unwrap_or(("", path));
-        Self { package, interface, version }
-    }
-}
-
-/// Whether `version` is linked to the contract's: 0.1.x, no pre-release. wasmtime links by the same rule.
-fn on_track(version: &str) -> bool {
-    let track = CONTRACT_VERSION.rsplit_once('.').map_or(CONTRACT_VERSION, |(track, _)| track);
-    let patch = version.strip_prefix(track).and_then(|rest| rest.strip_prefix('.'));
-    patch.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn list(names: &[&str]) -> String {

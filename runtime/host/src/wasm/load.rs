@@ -27,7 +27,7 @@ use super::{
     policy::{Parts, WasmPolicy},
     settings::{self, Settings},
     slot::{self, WasmSlot},
-    text,
+    text, wasi,
     watchdog::Watchdog,
 };
 
@@ -144,7 +144,10 @@ impl Loader {
     }
 
     fn link(&self, component: &Component) -> Result<Arc<Linked>, compile::Error> {
-        let pre = self.linker.instantiate_pre(component).map_err(|e| compile::Error::Component(text::chain(&e)))?;
+        let failed = |e: wasmtime::Error| compile::Error::Component(text::chain(&e));
+        let mut linker = self.linker.clone();
+        wasi::define(&mut linker, component).map_err(failed)?;
+        let pre = linker.instantiate_pre(component).map_err(failed)?;
         Ok(Arc::new(Linked { pre }))
     }
 }

@@ -9,7 +9,7 @@ use super::{call::State, slot::log};
 /// Lines of one call that are forwarded.
 const MAX_LINES: u32 = 256;
 /// Bytes of one line that are forwarded.
-const MAX_LENGTH: usize = 4 << 10;
+pub(super) const MAX_LENGTH: usize = 4 << 10;
 /// A constant, as tracing needs one per call site; operators filter by it.
 const TARGET: &str = "weir::policy";
 
@@ -70,7 +70,7 @@ impl Lines {
         std::mem::take(&mut self.kept)
     }
 
-    fn line(&mut self, level: LineLevel, message: &str) {
+    pub(super) fn line(&mut self, level: LineLevel, message: &str) {
         if self.count == MAX_LINES {
             self.dropped = self.dropped.saturating_add(1);
             return;

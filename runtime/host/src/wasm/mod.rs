@@ -1,7 +1,7 @@
 //! Policies as WebAssembly components (design section 5).
 //!
 //! [`Wasm`] is the host: one engine, one pool of threads, one ticker. [`Wasm::load`] makes a [`WasmPolicy`] of a component's
-//! bytes. Components are sealed: they can log and compute, nothing else.
+//! bytes. Components are sealed: they can log and compute, nothing else. Those that import WASI get stubs of it, which give nothing.
 
 mod aot;
 mod builtin;
@@ -24,6 +24,7 @@ pub(crate) mod sniff;
 mod task;
 mod text;
 mod ticker;
+mod wasi;
 pub(crate) mod watchdog;
 
 use std::{

@@ -69,7 +69,7 @@ async fn refused(lab: Lab) {
     push(&shop, "wrong", "core", &std::fs::read(crate::support::guest("core-module")).unwrap());
     push(&shop, "wrong", "html", b"<!DOCTYPE html><html><body>Sign in</body></html>");
     push(&shop, "wrong", "world", &variant("hostile-wrong-world", 2));
-    push(&shop, "wrong", "wasi", &variant("hostile-wasi-importer", 3));
+    push(&shop, "wrong", "wasi", &crate::support::without_stub());
     let operator = shop.operator(&lab, &[]);
     operator.wait_leading().await;
     let wrong = wrong(&shop);
