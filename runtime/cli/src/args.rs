@@ -59,9 +59,9 @@ Exit codes (the highest wins):
   2  usage, or unreadable input
   3  a policy trapped or gave an unusable answer
   4  a policy ran out of time or memory
-  5  a policy was not available
-  6  a signature or digest was wrong
-  7  a component is not compatible with its slot
+  5  a policy was not available, or a remote plugin cannot be reached
+  6  a certificate is not accepted, by a remote plugin or of one
+  7  a component is not compatible with its slot, or a remote plugin is another one or has no slot
   8  internal error
 
 Examples:
@@ -70,6 +70,7 @@ Examples:
   weir plan -f gateway.yaml --policy konnect-env=target/guests/konnect-env.wasm -o json
   weir plan -f gateway.yaml --diff
   weir plan -f manifests/ --watch
+  weir plan -f gateway.yaml --remote env.example.com=127.0.0.1:9090 --remote-server-name env --remote-ca plugin.crt --remote-cert client.crt --remote-key client.key
   kubectl get dataplanes -A -o yaml | weir plan -f -";
 
 /// `weir plan`.
@@ -84,6 +85,9 @@ pub struct Plan {
     /// Settings of a slot's policy: a YAML or JSON file. Repeatable.
     #[arg(long = "settings", value_name = "SLOT=FILE", value_parser = slot_file)]
     pub settings: Vec<(SlotName, PathBuf)>,
+    /// Policies that answer over gRPC.
+    #[command(flatten)]
+    pub remotes: crate::plan::remotes::Flags,
     /// Observed state: live objects, their children and their status, as `kubectl get -o yaml` prints them.
     #[arg(long, value_name = "DIR")]
     pub observed: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Policies from files: a component per slot instead of the built-in one, and settings.
+//! Policies from files: a component per slot instead of the built-in one, and settings. A remote plugin may stand for a component.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,10 @@ use weir_core::{
     },
 };
 
-use crate::wasm::{Builtin, Limits, LoadError, Wasm, WasmSlot};
+use crate::{
+    remote::{Plugin, RemotePolicy, RemoteSlot},
+    wasm::{Builtin, Limits, LoadError, Wasm, WasmSlot},
+};
 
 /// One byte more than the host takes: the host says what is too large.
 const MAX_COMPONENT: u64 = (32 << 20) + 1;
@@ -36,19 +39,37 @@ pub struct Files {
 pub struct Loaded {
     /// One per slot.
     pub policies: Policies,
-    /// Files that are no usable component. Each still stands for its slot, as a policy that always fails.
+    /// What is no usable policy. Each still stands for its slot, as a policy that always fails.
     pub unusable: Vec<Unusable>,
 }
 
-/// A file that is no usable component for its slot.
+/// What is no usable policy for its slot.
 #[derive(Debug)]
 pub struct Unusable {
     /// Slot.
     pub slot: SlotName,
-    /// The file.
-    pub path: PathBuf,
+    /// Where it is from.
+    pub origin: Origin,
     /// Why.
     pub error: PolicyError,
+}
+
+/// Where a policy is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A component in this file.
+    File(PathBuf),
+    /// The remote plugin of this name.
+    Remote(String),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Remote(name) => write!(f, "remote:{name}"),
+        }
+    }
 }
 
 /// What makes the files useless as a whole.
@@ -126,7 +147,16 @@ impl Files {
     /// # Errors
     /// Unreadable files, settings that are refused.
     pub fn load(&self, host: &Wasm, limits: Limits) -> Result<Loaded, Error> {
-        let mut loader = Loader { host, limits, files: self, unusable: Vec::new() };
+        self.load_beside(host, limits, &Remotes::new())
+    }
+
+    /// As [`Files::load`], where remote plugins answer the slots that no file is named for. Waits for what they say of their settings, within
+    /// `limits`; not to be called on a thread of their connections.
+    ///
+    /// # Errors
+    /// As [`Files::load`].
+    pub fn load_beside(&self, host: &Wasm, limits: Limits, remotes: &Remotes) -> Result<Loaded, Error> {
+        let mut loader = Loader { host, limits, files: self, remotes, unusable: Vec::new() };
         let policies = Policies {
             konnect_env: loader.slot::<KonnectEnv>()?.into(),
             conflict_resolution: loader.slot::<ConflictResolution>()?.into(),
@@ -142,14 +172,18 @@ impl Files {
 /// # Errors
 /// As for any component inside of this binary.
 pub fn default_hook(host: &Wasm, limits: Limits) -> Result<Arc<dyn Policy<ObjectHook>>, Error> {
-    let files = Files::default();
-    Loader { host, limits, files: &files, unusable: Vec::new() }.slot::<ObjectHook>()
+    let (files, remotes) = (Files::default(), Remotes::new());
+    Loader { host, limits, files: &files, remotes: &remotes, unusable: Vec::new() }.slot::<ObjectHook>()
 }
+
+/// Which remote plugin answers which slot.
+pub type Remotes = BTreeMap<SlotName, Arc<Plugin>>;
 
 struct Loader<'a> {
     host: &'a Wasm,
     limits: Limits,
     files: &'a Files,
+    remotes: &'a Remotes,
     unusable: Vec<Unusable>,
 }
 
@@ -158,20 +192,41 @@ impl Loader<'_> {
         self.files.settings.get(&S::NAME).map_or(Ok(Value::Null), |path| settings(path))
     }
 
-    fn slot<S: Builtin + WasmSlot>(&mut self) -> Result<Arc<dyn Policy<S>>, Error> {
-        match self.files.policies.get(&S::NAME) {
-            Some(path) => self.file::<S>(path),
-            None => match self.host.builtin::<S>(self.settings::<S>()?, self.limits) {
-                Ok(policy) => Ok(policy),
-                Err(LoadError::Settings(findings)) => Err(Error::Settings { slot: S::NAME, findings }),
-                Err(LoadError::Policy(error)) => Err(Error::Builtin { slot: S::NAME, error }),
-            },
+    fn slot<S: Builtin + WasmSlot + RemoteSlot>(&mut self) -> Result<Arc<dyn Policy<S>>, Error> {
+        if let Some(path) = self.files.policies.get(&S::NAME) {
+            return self.file::<S>(path);
+        }
+        if let Some(plugin) = self.remotes.get(&S::NAME) {
+            return self.remote::<S>(plugin);
+        }
+        match self.host.builtin::<S>(self.settings::<S>()?, self.limits) {
+            Ok(policy) => Ok(policy),
+            Err(LoadError::Settings(findings)) => Err(Error::Settings { slot: S::NAME, findings }),
+            Err(LoadError::Policy(error)) => Err(Error::Builtin { slot: S::NAME, error }),
         }
     }
 
-    /// The hook of a file, if there is one. Settings alone are the default's, which has none and says so.
+    fn remote<S: RemoteSlot>(&mut self, plugin: &Arc<Plugin>) -> Result<Arc<dyn Policy<S>>, Error> {
+        let settings = self.settings::<S>()?;
+        let loading = RemotePolicy::<S>::load(Arc::clone(plugin), settings.clone(), self.limits);
+        match futures::executor::block_on(loading) {
+            Ok(policy) => Ok(Arc::new(policy)),
+            Err(LoadError::Settings(findings)) => Err(Error::Settings { slot: S::NAME, findings }),
+            Err(LoadError::Policy(error)) => {
+                let name = plugin.name().to_owned();
+                // What stands for a component's bytes: who the plugin says it is.
+                let digest = plugin.metadata().map(|metadata| metadata.digest()).unwrap_or_default();
+                let broken = Broken::new(format!("remote:{name}"), digest.as_bytes(), &settings, error.clone());
+                self.unusable.push(Unusable { slot: S::NAME, origin: Origin::Remote(name), error });
+                Ok(Arc::new(broken))
+            }
+        }
+    }
+
+    /// The hook of a file or a remote plugin, if there is one. Settings alone are the default's, which has none and says so.
     fn hooks(&mut self) -> Result<Hooks, Error> {
-        if !self.files.policies.contains_key(&ObjectHook::NAME) && !self.files.settings.contains_key(&ObjectHook::NAME) {
+        let slot = ObjectHook::NAME;
+        if !self.files.policies.contains_key(&slot) && !self.files.settings.contains_key(&slot) && !self.remotes.contains_key(&slot) {
             return Ok(Hooks::default());
         }
         let hook = self.slot::<ObjectHook>()?;
@@ -186,7 +241,7 @@ impl Loader<'_> {
             Ok(policy) => Ok(policy),
             Err(LoadError::Settings(findings)) => Err(Error::Settings { slot: S::NAME, findings }),
             Err(LoadError::Policy(error)) => {
-                self.unusable.push(Unusable { slot: S::NAME, path: path.to_owned(), error: error.clone() });
+                self.unusable.push(Unusable { slot: S::NAME, origin: Origin::File(path.to_owned()), error: error.clone() });
                 Ok(Arc::new(Broken::new(source, &bytes, &settings, error)))
             }
         }

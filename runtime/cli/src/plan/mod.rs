@@ -2,6 +2,7 @@
 
 mod diff;
 pub mod policies;
+pub mod remotes;
 mod verification;
 mod watch;
 
@@ -50,7 +51,9 @@ struct Planned {
 
 /// Plans once.
 fn once(args: &args::Plan, host: &Wasm) -> anyhow::Result<Planned> {
-    let loaded = policies::load(host, &args.policies, &args.settings, Limits::default())?;
+    let reached = args.remotes.reach()?;
+    let slots = reached.as_ref().map(|reached| reached.slots.clone()).unwrap_or_default();
+    let loaded = policies::load_beside(host, &args.policies, &args.settings, Limits::default(), &slots)?;
     let (report, differing) = match diff::Against::of(args) {
         None => (plan(args, &loaded.policies)?, None),
         Some(against) => {

@@ -1,11 +1,11 @@
-//! Policies of a plan: the built-in components, or files instead. A file that is no usable component still stands for its slot, as a policy that
+//! Policies of a plan: the built-in components, files or remote plugins instead. A file or plugin that is no usable component still stands for its slot, as a policy that
 //! always fails: the plan shows what would happen in a cluster.
 
 use std::path::{Path, PathBuf};
 
 use weir_core::policy::{Policies, SlotName};
 use weir_host::{
-    files::{Error, Files},
+    files::{Error, Files, Origin, Remotes},
     wasm::{Config, Limits, Wasm},
 };
 
@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 pub struct Loaded {
     /// One per slot.
     pub policies: Policies,
-    /// Files that are no usable component.
+    /// Files and plugins that are no usable policy.
     pub problems: Vec<Problem>,
 }
 
@@ -43,10 +43,27 @@ pub fn host(cache_dir: &Path) -> anyhow::Result<Wasm> {
 /// # Errors
 /// Unreadable files, settings that the policy refuses, a slot named twice ([`Exit::Usage`]).
 pub fn load(host: &Wasm, policies: &[(SlotName, PathBuf)], settings: &[(SlotName, PathBuf)], limits: Limits) -> anyhow::Result<Loaded> {
-    let loaded = Files::named(policies, settings).and_then(|files| files.load(host, limits)).map_err(failure)?;
-    let problem = |u: &weir_host::files::Unusable| Problem {
-        exit: weir_core::plan::Outcome::from(&u.error).into(),
-        message: format!("--policy {}={}: {}", u.slot, u.path.display(), u.error),
+    load_beside(host, policies, settings, limits, &Remotes::new())
+}
+
+/// As [`load`], where remote plugins answer the slots that no file is named for.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_beside(
+    host: &Wasm,
+    policies: &[(SlotName, PathBuf)],
+    settings: &[(SlotName, PathBuf)],
+    limits: Limits,
+    remotes: &Remotes,
+) -> anyhow::Result<Loaded> {
+    let loaded = Files::named(policies, settings).and_then(|files| files.load_beside(host, limits, remotes)).map_err(failure)?;
+    let problem = |u: &weir_host::files::Unusable| {
+        let whose = match &u.origin {
+            Origin::File(path) => format!("--policy {}={}", u.slot, path.display()),
+            Origin::Remote(name) => format!("--remote {name}, slot {}", u.slot),
+        };
+        Problem { exit: weir_core::plan::Outcome::from(&u.error).into(), message: format!("{whose}: {}", u.error) }
     };
     Ok(Loaded { policies: loaded.policies, problems: loaded.unusable.iter().map(problem).collect() })
 }

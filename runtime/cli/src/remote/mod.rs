@@ -1,6 +1,7 @@
 //! `weir remote`: remote plugins from a laptop, without a cluster.
 
 mod probe;
+pub(crate) mod sides;
 
 use crate::exit::Exit;
 

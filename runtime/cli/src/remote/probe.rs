@@ -1,20 +1,15 @@
 //! `weir remote probe`.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use serde::Serialize;
-use weir_host::remote::{ClientIdentity, Deadlines, Endpoint, Examination, Limits, PemError, Reason, ServerTrust, Spec, examine};
+use weir_host::remote::{Endpoint, Examination, examine};
 
+use super::sides::{Sides, endpoint, exit};
 use crate::{
-    exit::{Exit, Failure},
-    policy::{
-        files,
-        report::{Lines, Output},
-    },
+    exit::Exit,
+    policy::report::{Lines, Output},
 };
-
-/// Largest PEM file, bytes.
-const MAX_PEM: u64 = 256 << 10;
 
 pub(super) const HELP: &str = "\
 The plugin is dialled directly, without any proxy, over TLS 1.3 with both certificates, as the operator does it. --ca is what `tls.crt` of the
@@ -99,45 +94,14 @@ struct Latency {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let spec = spec(args)?;
+    let sides = Sides { ca: &args.ca, cert: &args.cert, key: &args.key, prefix: "--" };
+    let spec = sides.spec(args.name.as_deref().unwrap_or_default(), &args.endpoint, &args.server_names)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found = runtime.block_on(examine(spec, usize::from(args.probes)));
     let exit = found.failure.as_ref().map_or(Exit::Done, |(reason, _)| exit(*reason));
     let report = report(args, &found);
     args.output.print(&report, || text(&report))?;
     Ok(exit)
-}
-
-fn spec(args: &Args) -> anyhow::Result<Spec> {
-    let read = |path: &PathBuf| files::whole(path, MAX_PEM);
-    let bad = |flag: &str, error: &PemError| Failure::usage(format!("--{flag}: {error}"));
-    let identity = ClientIdentity::parse(&read(&args.cert)?, &read(&args.key)?).map_err(|error| bad("cert, --key", &error))?;
-    let trust = ServerTrust::parse(&read(&args.ca)?, None).map_err(|error| bad("ca", &error))?;
-    let names = if args.server_names.is_empty() { vec![args.endpoint.host.clone()] } else { args.server_names.clone() };
-    Ok(Spec {
-        name: args.name.clone().unwrap_or_default(),
-        endpoints: vec![args.endpoint.clone()],
-        server_names: names,
-        identity: Arc::new(identity),
-        trust: Arc::new(trust),
-        limits: Limits::default(),
-        deadlines: Deadlines::default(),
-    })
-}
-
-fn exit(reason: Reason) -> Exit {
-    match reason {
-        Reason::NotReady | Reason::CircuitOpen => Exit::Held,
-        Reason::ProbeFailed => Exit::Exhausted,
-        Reason::Connecting | Reason::NoEndpoints | Reason::Unreachable | Reason::Closed => Exit::Unavailable,
-        Reason::TlsFailed
-        | Reason::ServerNotTrusted
-        | Reason::ServerNameInvalid
-        | Reason::ServerCertExpired
-        | Reason::ServerCertUnusable
-        | Reason::ClientCertRejected => Exit::Unverified,
-        Reason::NameMismatch | Reason::BadMetadata => Exit::Incompatible,
-    }
 }
 
 fn report(args: &Args, found: &Examination) -> Report {
@@ -213,35 +177,4 @@ fn text(report: &Report) -> String {
         }
     }
     lines.text()
-}
-
-/// `HOST:PORT`, with brackets around an IPv6 address.
-fn endpoint(text: &str) -> Result<Endpoint, String> {
-    let (host, port) = text.rsplit_once(':').ok_or("write HOST:PORT")?;
-    let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(|| format!("{port:?} is no port"))?;
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    if host.is_empty() { Err("write HOST:PORT".into()) } else { Ok(Endpoint { host: host.to_owned(), port }) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endpoints_are_names_and_addresses_with_a_port() {
-        let parsed = |text| endpoint(text).map(|of| (of.host, of.port));
-        assert_eq!(parsed("plugin.ns.svc:9090"), Ok(("plugin.ns.svc".into(), 9090)));
-        assert_eq!(parsed("[::1]:9090"), Ok(("::1".into(), 9090)));
-        for bad in ["plugin", ":9090", "plugin:", "plugin:0", "plugin:70000"] {
-            assert!(endpoint(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn every_reason_has_an_exit_code_of_its_kind() {
-        for reason in Reason::ALL {
-            assert_eq!(exit(reason) == Exit::Unverified, reason.is_tls(), "{reason}");
-            assert_ne!(exit(reason), Exit::Done, "{reason}");
-        }
-    }
 }

@@ -47,7 +47,7 @@ impl Base {
     pub fn load(host: Wasm, files: Files, counters: Arc<Counters>, samples: Arc<Samples>, health: Health) -> Result<Self, files::Error> {
         let loaded = files.load(&host, Limits::default())?;
         for unusable in &loaded.unusable {
-            tracing::error!(slot = %unusable.slot, path = %unusable.path.display(), error = %unusable.error, "a policy cannot be used");
+            tracing::error!(slot = %unusable.slot, origin = %unusable.origin, error = %unusable.error, "a policy cannot be used");
         }
         let hook = files::default_hook(&host, Limits::default())?;
         let mut builtin = layered(Files::default().load(&host, Limits::default())?, &counters, &samples);
@@ -119,7 +119,7 @@ impl Base {
             Ok(loaded) if loaded.unusable.is_empty() => loaded,
             Ok(loaded) => {
                 for unusable in &loaded.unusable {
-                    tracing::error!(slot = %unusable.slot, path = %unusable.path.display(), error = %unusable.error,
+                    tracing::error!(slot = %unusable.slot, origin = %unusable.origin, error = %unusable.error,
                         "a changed policy cannot be used; the one in force stays");
                 }
                 return false;
