@@ -9,6 +9,8 @@ mod certificates;
 mod faults;
 #[path = "remote_plugins/pool.rs"]
 mod pool;
+#[path = "remote_plugins/pressure.rs"]
+mod pressure;
 #[path = "remote_plugins/slots.rs"]
 mod slots;
 #[path = "remote_plugins/support.rs"]

@@ -148,6 +148,26 @@ async fn a_plugin_that_does_not_take_our_certificate_is_told_as_that() {
         .await;
 }
 
+/// The pool always shows one; this is what keeps everybody else out.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_shows_no_certificate_gets_no_answer() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let both = Both::self_signed();
+    let server = serve(both.files(), Behavior::good(NAME)).await;
+    let mut roots = rustls::RootCertStore::empty();
+    let pinned = rustls::pki_types::pem::PemObject::from_pem_slice(both.server.cert.as_bytes()).unwrap();
+    roots.add(pinned).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&rustls::version::TLS13]).unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let tcp = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    let mut tls = tokio_rustls::TlsConnector::from(Arc::new(config)).connect("plugin".try_into().unwrap(), tcp).await.unwrap();
+    drop(tls.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await);
+    let error = tls.read_to_end(&mut Vec::new()).await.unwrap_err();
+    assert!(error.to_string().contains("CertificateRequired"), "{error}");
+}
+
 #[test]
 fn a_malformed_secret_names_its_key_and_never_quotes_it() {
     let (pair, other) = (client(), client());

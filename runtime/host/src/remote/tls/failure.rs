@@ -104,3 +104,18 @@ fn rejected(alert: AlertDescription) -> Failure {
         _ => Failure::new(Reason::TlsFailed, format!("the plugin ended the handshake (alert {alert:?})")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_alert_about_our_certificate_says_so() {
+        for alert in [AlertDescription::CertificateRequired, AlertDescription::UnknownCA, AlertDescription::BadCertificate] {
+            let failure = io(&io::Error::new(io::ErrorKind::InvalidData, Error::AlertReceived(alert)));
+            assert_eq!(failure.reason, Reason::ClientCertRejected, "{alert:?}");
+        }
+        let between = io(&io::Error::new(io::ErrorKind::InvalidData, Error::AlertReceived(AlertDescription::InternalError)));
+        assert_eq!(between.reason, Reason::TlsFailed, "a plugin between two certificates");
+    }
+}
