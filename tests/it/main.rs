@@ -17,6 +17,7 @@ mod policy_cli;
 mod policy_test;
 mod properties;
 mod registry;
+mod remote;
 mod support;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     tests.extend(policy_cli::tests());
     tests.extend(policy_test::tests());
     tests.extend(registry::tests());
+    tests.extend(remote::tests());
     tests.extend(kube::tests());
     let conclusion = libtest_mimic::run(&args, tests);
     kube::tear_down();

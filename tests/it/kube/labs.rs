@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Every such test, because its users have to be known when the API server starts.
-pub(crate) const LABS: [&str; 69] = [
+pub(crate) const LABS: [&str; 72] = [
     "broken-ending",
     "broken-leaving",
     "broken-useless",
@@ -85,6 +85,8 @@ pub(crate) const LABS: [&str; 69] = [
     "remote-pods",
     "remote-policy",
     "recordings",
+    "remote-stack",
+    "remote-quiet",
 ];
 
 /// A namespace for objects, another for operators, and a control plane.

@@ -1,6 +1,8 @@
 //! Remote plugins of a real API server: found by label, told on their Services, used by policies.
 
+mod quiet;
 mod server;
+mod stack;
 
 use std::time::Duration;
 
@@ -16,7 +18,14 @@ use super::{
 };
 
 pub(crate) fn tests() -> Vec<Trial> {
-    vec![lab("remote-found", found), lab("remote-secrets", secrets), lab("remote-pods", pods), lab("remote-policy", policy)]
+    vec![
+        lab("remote-found", found),
+        lab("remote-secrets", secrets),
+        lab("remote-pods", pods),
+        lab("remote-policy", policy),
+        lab("remote-stack", stack::stack),
+        lab("remote-quiet", quiet::quiet),
+    ]
 }
 
 /// A breaker that is open closes in this time, on a busy machine too.
@@ -43,12 +52,16 @@ fn service(name: &str, plugin: &str) -> Value {
 
 /// Its pods: the server, where it is.
 fn slice(name: &str, server: &Server, ready: bool) -> Value {
+    slice_at(name, server.address, ready)
+}
+
+fn slice_at(name: &str, address: std::net::SocketAddr, ready: bool) -> Value {
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {"name": format!("{name}-1"), "labels": {"kubernetes.io/service-name": name}},
         "addressType": "IPv4",
-        "ports": [{"name": "grpc", "port": server.address.port()}],
-        "endpoints": [{"addresses": [server.address.ip().to_string()], "conditions": {"ready": ready}}],
+        "ports": [{"name": "grpc", "port": address.port()}],
+        "endpoints": [{"addresses": [address.ip().to_string()], "conditions": {"ready": ready}}],
     })
 }
 

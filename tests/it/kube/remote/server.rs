@@ -60,7 +60,7 @@ impl Server {
     }
 }
 
-fn secret(name: &str, pair: &Pair) -> Value {
+pub(super) fn secret(name: &str, pair: &Pair) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": name},
         "stringData": {"tls.crt": pair.cert, "tls.key": pair.key}
@@ -68,7 +68,7 @@ fn secret(name: &str, pair: &Pair) -> Value {
 }
 
 /// The address that this machine would talk from: the API server takes no loopback in an EndpointSlice.
-fn address() -> IpAddr {
+pub(super) fn address() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     // Nothing is sent: the kernel only chooses a route.
     socket.connect("203.0.113.1:9").unwrap();

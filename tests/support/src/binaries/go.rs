@@ -40,6 +40,9 @@ pub(super) fn build(module: &Module, source: &Path, out: &Path, progress: &mut P
 
 fn write_source(module: &Module, source: &Path) -> Result<()> {
     fs::create_dir_all(source)?;
+    for (name, text) in module.files {
+        fs::write(source.join(name), text)?;
+    }
     fs::write(source.join("go.mod"), module.go_mod)?;
     Ok(fs::write(source.join("go.sum"), module.go_sum)?)
 }

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 pub use debian::{DOCKER_REGISTRY, Debian, HTPASSWD, NGINX, SKOPEO, UMOCI, ZSTD, not_installed};
 
 use cache::Cache;
-use module::{COSIGN, CRANE, ETCD, HELM, KUBECONFORM, KUBERNETES, KWOK, Module, ORAS, STAGES};
+use module::{CNPG_PLUGIN, COSIGN, CRANE, ETCD, HELM, KUBECONFORM, KUBERNETES, KWOK, Module, ORAS, STAGES};
 
 /// What says progress: one line at a time, without a line end.
 pub type Progress<'a> = dyn FnMut(&str) + 'a;
@@ -88,6 +88,11 @@ pub fn kubeconform(progress: &mut Progress<'_>) -> Result<PathBuf> {
     tool(&KUBECONFORM, "kubeconform", progress)
 }
 
+/// Where the remote plugin of CloudNativePG's own server stack is; built if it is nowhere yet.
+pub fn cnpg_plugin(progress: &mut Progress<'_>) -> Result<PathBuf> {
+    tool(&CNPG_PLUGIN, "cnpg-plugin", progress)
+}
+
 fn tool(module: &Module, file: &str, progress: &mut Progress<'_>) -> Result<PathBuf> {
     let cache = Cache::open()?;
     cache.ensure(module, progress)?;
@@ -107,6 +112,11 @@ pub fn missing_cosign() -> Option<String> {
 /// Why this machine cannot have `helm` and `kubeconform`, in one line; `None` if it can. Builds nothing.
 pub fn missing_chart_tools() -> Option<String> {
     missing_of(&[&HELM, &KUBECONFORM])
+}
+
+/// Why this machine cannot have the plugin of CloudNativePG's server stack, in one line; `None` if it can. Builds nothing.
+pub fn missing_cnpg_plugin() -> Option<String> {
+    missing_of(&[&CNPG_PLUGIN])
 }
 
 fn missing_of(modules: &[&Module]) -> Option<String> {

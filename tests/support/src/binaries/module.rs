@@ -1,4 +1,4 @@
-//! The Go modules below `control-plane/`. Their text is compiled in, so that a build needs no source tree and writes to none.
+//! The Go modules below `control-plane/`, and `cnpg-plugin/`. Their text is compiled in, so that a build needs no source tree and writes to none.
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -18,6 +18,8 @@ pub(super) struct Module {
     versioned: Option<&'static str>,
     /// A file put together from files of a module: its name, the module, and the directories in it.
     pub(super) copied: Option<Copied>,
+    /// Go files of our own: name and text.
+    pub(super) files: &'static [(&'static str, &'static str)],
 }
 
 /// Data that comes with a Go module.
@@ -34,6 +36,7 @@ pub(super) const ETCD: Module = Module {
     programs: &[("etcd", "go.etcd.io/etcd/server/v3")],
     versioned: None,
     copied: None,
+    files: &[],
 };
 
 pub(super) const KUBERNETES: Module = Module {
@@ -47,6 +50,7 @@ pub(super) const KUBERNETES: Module = Module {
     ],
     versioned: Some("k8s.io/kubernetes"),
     copied: None,
+    files: &[],
 };
 
 pub(super) const KWOK: Module = Module {
@@ -60,6 +64,7 @@ pub(super) const KWOK: Module = Module {
         module: "sigs.k8s.io/kwok",
         dirs: &["kustomize/stage/node/fast", "kustomize/stage/node/heartbeat-with-lease", "kustomize/stage/pod/fast"],
     }),
+    files: &[],
 };
 
 pub(super) const ORAS: Module = Module {
@@ -69,6 +74,7 @@ pub(super) const ORAS: Module = Module {
     programs: &[("oras", "oras.land/oras/cmd/oras")],
     versioned: None,
     copied: None,
+    files: &[],
 };
 
 pub(super) const CRANE: Module = Module {
@@ -78,6 +84,7 @@ pub(super) const CRANE: Module = Module {
     programs: &[("crane", "github.com/google/go-containerregistry/cmd/crane")],
     versioned: None,
     copied: None,
+    files: &[],
 };
 
 pub(super) const COSIGN: Module = Module {
@@ -87,6 +94,7 @@ pub(super) const COSIGN: Module = Module {
     programs: &[("cosign", "github.com/sigstore/cosign/v3/cmd/cosign")],
     versioned: None,
     copied: None,
+    files: &[],
 };
 
 pub(super) const HELM: Module = Module {
@@ -96,6 +104,7 @@ pub(super) const HELM: Module = Module {
     programs: &[("helm", "helm.sh/helm/v3/cmd/helm")],
     versioned: None,
     copied: None,
+    files: &[],
 };
 
 pub(super) const KUBECONFORM: Module = Module {
@@ -105,6 +114,23 @@ pub(super) const KUBECONFORM: Module = Module {
     programs: &[("kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform")],
     versioned: None,
     copied: None,
+    files: &[],
+};
+
+/// A remote plugin on the server stack that plugins of CloudNativePG are made with.
+pub(super) const CNPG_PLUGIN: Module = Module {
+    name: "cnpg-plugin",
+    go_mod: include_str!("../../cnpg-plugin/go.mod"),
+    go_sum: include_str!("../../cnpg-plugin/go.sum"),
+    programs: &[("cnpg-plugin", ".")],
+    versioned: None,
+    copied: None,
+    files: &[
+        ("main.go", include_str!("../../cnpg-plugin/main.go")),
+        ("answers.go", include_str!("../../cnpg-plugin/answers.go")),
+        ("identity.go", include_str!("../../cnpg-plugin/identity.go")),
+        ("hooks.go", include_str!("../../cnpg-plugin/hooks.go")),
+    ],
 };
 
 impl Module {
@@ -131,7 +157,7 @@ impl Module {
     pub(super) fn cure(&self) -> String {
         let install = format!("install Go {} or newer", self.go_version().unwrap_or("1"));
         match self.name {
-            "oras" | "crane" | "cosign" | "helm" | "kubeconform" => install,
+            "oras" | "crane" | "cosign" | "helm" | "kubeconform" | "cnpg-plugin" => install,
             _ => format!("{install}, or name a directory with kube-apiserver and etcd in KUBEBUILDER_ASSETS"),
         }
     }
@@ -145,6 +171,10 @@ impl Module {
     pub(super) fn key(&self) -> Result<String> {
         let mut hash = Sha256::new();
         for part in [self.go_mod, self.go_sum, &self.ldflags()?, &self.products().collect::<Vec<_>>().join(" ")] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        for part in self.files.iter().flat_map(|(name, text)| [name, text]) {
             hash.update(part.as_bytes());
             hash.update([0]);
         }
@@ -174,7 +204,7 @@ mod tests {
 
     #[test]
     fn keys_differ_and_go_versions_are_known() {
-        let modules = [&ETCD, &KUBERNETES, &KWOK, &ORAS, &CRANE, &COSIGN, &HELM, &KUBECONFORM];
+        let modules = [&ETCD, &KUBERNETES, &KWOK, &ORAS, &CRANE, &COSIGN, &HELM, &KUBECONFORM, &CNPG_PLUGIN];
         for module in modules {
             assert!(module.key().unwrap().starts_with(module.name));
             assert!(module.go_version().unwrap().starts_with("1."));
