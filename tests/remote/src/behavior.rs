@@ -9,6 +9,7 @@ use std::{
 };
 
 use tonic::Status;
+use weir_proto::policy::{KonnectEnvAnswer, KonnectEnvInput};
 
 /// One way to misbehave, in every call but those of `Identity` unless it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +54,8 @@ pub struct Behavior {
     pub slots: Vec<String>,
     /// What goes wrong.
     pub fault: Fault,
+    /// Another answer of konnect-env than the one that shows that the question came over whole.
+    pub konnect_env: Option<fn(&KonnectEnvInput) -> KonnectEnvAnswer>,
 }
 
 impl Behavior {
@@ -60,7 +63,7 @@ impl Behavior {
     #[must_use]
     pub fn good(name: &str) -> Self {
         let slots = ["konnect-env", "conflict-resolution", "plugin-packaging"].map(str::to_owned).to_vec();
-        Self { name: name.into(), version: "1.0.0".into(), ready: true, slots, fault: Fault::None }
+        Self { name: name.into(), version: "1.0.0".into(), ready: true, slots, fault: Fault::None, konnect_env: None }
     }
 }
 

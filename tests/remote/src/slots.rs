@@ -42,6 +42,8 @@ impl KonnectEnv for Handle {
         let behavior = self.get();
         let result = if behavior.fault == Fault::Empty {
             None
+        } else if let Some(answer) = behavior.konnect_env {
+            Some(env_response::Result::Answer(answer(&input)))
         } else if settings.get("refuse") == Some(&serde_json::Value::Bool(true)) {
             Some(env_response::Result::Refusal(Refusal { code: "NotToday".into(), message: "come back tomorrow".into() }))
         } else {
