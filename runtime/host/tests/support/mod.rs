@@ -18,8 +18,20 @@ pub fn wit() -> PathBuf {
 
 /// A component of `world` made of a core module.
 pub fn component(world: &str, core: &str) -> Vec<u8> {
+    component_of(world, core, |resolve| resolve.push_path(wit()).expect("wit/ parses").0)
+}
+
+/// A component of a world in `more`, WIT that may use the contract.
+pub fn component_with(more: &str, world: &str, core: &str) -> Vec<u8> {
+    component_of(world, core, |resolve| {
+        resolve.push_path(wit()).expect("wit/ parses");
+        resolve.push_str("more.wit", more).expect("more WIT parses")
+    })
+}
+
+fn component_of(world: &str, core: &str, wit: impl FnOnce(&mut wit_parser::Resolve) -> wit_parser::PackageId) -> Vec<u8> {
     let mut resolve = wit_parser::Resolve::default();
-    let (package, _) = resolve.push_path(wit()).expect("wit/ parses");
+    let package = wit(&mut resolve);
     let world = resolve.select_world(&[package], Some(world)).expect("the world exists");
     let mut module = wat::parse_str(core).expect("the module parses");
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).expect("metadata");
@@ -53,13 +65,16 @@ impl Guest {
     }
 
     pub fn build(&self) -> Vec<u8> {
+        component("konnect-env-policy", &self.core())
+    }
+
+    /// The core module, as text.
+    pub fn core(&self) -> String {
         let Self { evaluate, schema, validate, more, pages } = self;
         let length = schema.len();
         let schema = schema.replace('\\', "\\\\").replace('"', "\\\"");
-        component(
-            "konnect-env-policy",
-            &format!(
-                r#"(module
+        format!(
+            r#"(module
   (import "weir:policy/log@0.1.0" "log" (func $log (param i32 i32 i32 i32 i32)))
   (memory (export "memory") {pages})
   (global $next (mut i32) (i32.const 16384))
@@ -79,8 +94,7 @@ impl Guest {
   (data (i32.const 2048) "\00\0c\00\00")
   (data (i32.const 2052) "{}")
   (data (i32.const 3072) "{schema}"))"#,
-                le(u32::try_from(length).expect("short")),
-            ),
+            le(u32::try_from(length).expect("short")),
         )
     }
 }
