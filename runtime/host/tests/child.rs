@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let tests: [(&str, fn()); 6] = [
         ("a large component compiles in the child", large),
         ("a child over its memory is the component's fault", memory),
-        ("a child over its time is the component's fault", time),
+        ("a child that has no time on a busy machine is not the component's fault", time),
         ("a component that does not compile says why", invalid),
         ("a program that is not ours is the host's fault", foreign),
         ("without address space for a pool, instances are made on demand", on_demand),
@@ -118,11 +118,12 @@ fn memory() {
 }
 
 fn time() {
-    let short = Config { compile_timeout: Duration::from_millis(100), ..config() };
+    let short = Config { compile_timeout: Duration::from_millis(25), ..config() };
     let bytes = large_guest();
     let start = Instant::now();
     let error = refused(short, bytes);
-    assert!(matches!(&error, PolicyError::Incompatible(m) if m.contains("takes over")), "{error:?}");
+    // The clock says nothing about the component: the same one may compile another time.
+    assert!(matches!(&error, PolicyError::Unavailable(m) if m.contains("this machine had less than")), "{error:?}");
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 

@@ -3,13 +3,14 @@
 use std::{
     ffi::OsString,
     fs,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitCode, ExitStatus, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use super::{compile::Error, engine, text, watchdog::panic_text};
 
@@ -22,6 +23,9 @@ const MAX_FILE: u64 = 512 << 20;
 const REJECTED: u8 = 75;
 /// Exit code for a child that cannot do its work.
 const FAILED: u8 = 74;
+/// A compilation has so many seconds of processor time, and so many times that on the clock: how busy the machine is says nothing about the
+/// component.
+const PATIENCE: u32 = 4;
 /// How often the parent looks.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -33,7 +37,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles `wasm`, at most `timeout` long. The files are in a directory of mode 0700 that ends with the compilation.
+    /// Compiles `wasm` within `timeout` of processor time. The files are in a directory of mode 0700 that ends with the compilation.
     pub(super) fn compile(&self, wasm: &[u8], timeout: Duration) -> Result<Vec<u8>, Error> {
         let host = |what: &'static str| move |e: std::io::Error| Error::Host(format!("{what}: {e}"));
         let dir = tempfile::Builder::new().prefix("weir-compile-").tempdir().map_err(host("temporary directory"))?;
@@ -53,10 +57,10 @@ impl Program {
             .stderr(stderr)
             .spawn()
             .map_err(host("compile child"))?;
-        match wait(Guard(child), timeout).map_err(host("compile child"))? {
+        match wait(Guard(child), timeout.saturating_mul(PATIENCE)).map_err(host("compile child"))? {
             Some(status) if status.success() => fs::read(&output).map_err(host("compiled code")),
             Some(status) => Err(ended(status, &errors)),
-            None => Err(Error::Component(format!("it takes over {} s", timeout.as_secs()))),
+            None => Err(Error::Host(format!("this machine had less than {} s for it in {PATIENCE} times as long", timeout.as_secs()))),
         }
     }
 }
@@ -95,10 +99,16 @@ fn ended(status: ExitStatus, errors: &Path) -> Error {
     match status.code().map(u8::try_from) {
         Some(Ok(REJECTED)) => Error::Component(said),
         Some(Ok(FAILED)) => Error::Host(said),
-        // Out of memory ends as an abort, out of CPU time as a signal. A program that is not ours ends in its own way.
+        // Out of memory ends as an abort. A program that is not ours ends in its own way.
         Some(_) => Error::Host(format!("the compile child ended with {status}: {said}")),
+        None if out_of_time(status) => Error::Component("it takes over its time".to_owned()),
         None => Error::Component(format!("the compiler ended with {status}: {said}")),
     }
+}
+
+/// The limit of processor time is soft and hard in one, so that one of these signals ends the child.
+fn out_of_time(status: ExitStatus) -> bool {
+    [Signal::XCPU, Signal::KILL].iter().any(|signal| status.signal() == Some(signal.as_raw()))
 }
 
 /// The child: `IN OUT ADDRESS_SPACE CPU_SECONDS`, after [`COMPILE_CHILD_ARG`]. Sets its own rlimits, compiles, writes.
