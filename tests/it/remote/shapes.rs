@@ -82,7 +82,8 @@ pub(super) async fn certificates(program: &Path) {
 
     let elsewhere = self_signed("elsewhere");
     pinned(&elsewhere, &elsewhere.cert).fails(program, "a wrong name", Reason::ServerNameInvalid).await;
-    pinned(&server, &self_signed("plugin").cert).fails(program, "a wrong pin", Reason::ServerNotTrusted).await;
+    let other = self_signed("plugin");
+    pinned(&server, &other.cert).fails(program, "a wrong pin", Reason::ServerNotTrusted).await;
     let mut params = make::server(&["plugin"]).unwrap();
     (params.not_before, params.not_after) = (rcgen::date_time_ymd(2020, 1, 1), rcgen::date_time_ymd(2021, 1, 1));
     let ended = make::self_signed(&params).unwrap();

@@ -10,13 +10,13 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_host::remote::{
-    self as pool, Behavior, Class, ClientIdentity, Deadlines, Endpoint, Examination, Limits, Reason, Registry, ServerTrust, Spec, Stage,
-    State, Status, Tuning, Verb, service_names,
-};
-use weir_remote_plugin::{Authority, Files, Pair, certificates as make};
+use weir_host::remote::{self as pool, Behavior, Class, Reason, Registry, Stage, State, Status, Tuning, Verb};
+use weir_remote_plugin::{Files, Pair};
 
-use super::plugin::{NAME, Plugin};
+use super::{
+    plugin::{NAME, Plugin},
+    shapes::{Shape, operator, self_signed, spec},
+};
 
 /// Longest wait for something that has to come; a busy machine needs some.
 const LONG: Duration = Duration::from_secs(30);
