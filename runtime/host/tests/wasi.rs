@@ -84,6 +84,11 @@ const IMPORTS: &str = r#"
   (import "wasi:random/random@0.2.6" "get-random-bytes" (func $bytes (param i64 i32)))
   (import "wasi:sockets/tcp-create-socket@0.2.6" "create-tcp-socket" (func $socket (param i32 i32)))"#;
 
+/// What ends a guest that takes all it can get: which of its bounds comes first is a matter of how fast the machine is.
+fn is_bound(error: &PolicyError) -> bool {
+    matches!(error, PolicyError::Memory(_) | PolicyError::Deadline { .. })
+}
+
 fn guest(evaluate: &str) -> Arc<WasmPolicy<KonnectEnv>> {
     let core = Guest::evaluating(evaluate).core().replacen("(module", &format!("(module{IMPORTS}"), 1);
     let bytes = support::component_with(WASI, "guest", &core);
@@ -156,8 +161,11 @@ fn random_bytes_are_bounded() {
     let outcome = twice("(call $bytes (i64.const 1099511627776) (i32.const 8200)) (i32.const 1024)");
     assert!(matches!(&outcome, Err(PolicyError::Trap(why)) if why.contains("random bytes")), "{outcome:?}");
     let flood = "(loop $again (call $bytes (i64.const 65536) (i32.const 8200)) (br $again)) (i32.const 1024)";
-    let outcome = twice(flood);
-    assert!(matches!(&outcome, Err(PolicyError::Memory(_))), "{outcome:?}");
+    let policy = guest(flood);
+    for _ in 0..2 {
+        let outcome = ask(&*policy);
+        assert!(outcome.as_ref().is_err_and(is_bound), "{outcome:?}");
+    }
 }
 
 #[test]
@@ -189,7 +197,7 @@ fn what_is_written_becomes_log_lines_within_their_bounds() {
     assert_eq!((outcome.map(|_| ()), lines), (Ok(()), vec!["oh", "no"]));
     let flood = "(local.set 0 (call $stderr)) (loop $again (call $write (local.get 0) (i32.const 8192) (i32.const 4096) (i32.const 8200)) (br $again)) (i32.const 1024)";
     let (outcome, usage) = block_on(guest(flood).measured(&input()));
-    assert!(matches!(outcome, Err(PolicyError::Memory(_))), "{outcome:?}");
+    assert!(outcome.as_ref().is_err_and(is_bound), "{outcome:?}");
     assert!(usage.lines.len() <= 257, "{}", usage.lines.len());
 }
 

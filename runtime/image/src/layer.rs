@@ -53,9 +53,10 @@ impl Layer {
             self.entries.entry(above.clone()).or_insert(Entry::Directory { mode: 0o755 });
             above.push('/');
         }
-        if self.entries.insert(path.to_owned(), Entry::File { mode, bytes }).is_some() {
+        if self.entries.contains_key(path) {
             bail!("two files want the path /{path} in the image");
         }
+        self.entries.insert(path.to_owned(), Entry::File { mode, bytes });
         Ok(())
     }
 

@@ -18,6 +18,8 @@ const REACH: Duration = Duration::from_secs(15);
 
 /// Flags about remote plugins.
 #[derive(Debug, Clone, clap::Args)]
+// Beside the flags about registries, whose group would have the same name.
+#[group(id = "remote-plugins")]
 pub struct Flags {
     /// Let the remote plugin of this name, which listens there, answer the slots that it advertises and that no --policy is for. Repeatable.
     #[arg(long = "remote", value_name = "NAME=HOST:PORT", value_parser = named, requires_all = ["ca", "cert", "key"])]

@@ -117,12 +117,14 @@ fn recording(args: &Args, live: &Live, data_plane: &Value) -> anyhow::Result<Rec
     let part = Part { live, data_plane, namespace, name };
     let mut observed: Vec<Value> = live.objects().filter(|object| part.has(object)).cloned().collect();
     observed.iter_mut().filter(|object| text(object, "/kind") != "Deployment").for_each(without_fields);
+    let mut desired = data_plane.clone();
+    without_fields(&mut desired);
     let now = jiff::Timestamp::now();
     let mut files = BTreeMap::new();
     Ok(Recording {
         name: format!("{namespace}.{name}"),
         description: format!("What a cluster had of DataPlane {namespace}/{name} at {now}."),
-        desired: vec![data_plane.clone()],
+        desired: vec![desired],
         observed,
         options: Options { now, operator: authority(args, live), ..Options::default() },
         components: components(args, &mut files)?,

@@ -124,7 +124,7 @@ mod tests {
         wanted["metadata"]["labels"] = json!({"x": "y"});
         let [one] = &changes(&report(vec![wanted]), &[live])[..] else { panic!("one change") };
         let diff = one.unified();
-        assert!(diff.contains("--- live Secret a/b\n+++ planned Secret a/b\n") && diff.contains("+    x: y\n"), "{diff}");
+        assert!(diff.contains("--- live Secret a/b\n+++ planned Secret a/b\n") && diff.contains("+    x: \"y\"\n"), "{diff}");
         assert!(!diff.contains("a2V5"), "{diff}");
     }
 

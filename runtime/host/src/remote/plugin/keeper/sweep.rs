@@ -18,7 +18,7 @@ impl Keeper {
                 "endpoint"
             } else if transport.generation != setup.generation && superseded {
                 "certificates"
-            } else if self.is_idle(&all, transport) {
+            } else if self.is_idle(&all, transport, setup) {
                 "idle"
             } else {
                 continue;
@@ -28,9 +28,12 @@ impl Keeper {
     }
 
     /// A further connection to an endpoint that made no call for long. The first one stays: it is what tells whether the plugin is there.
-    fn is_idle(&self, all: &[Arc<Transport>], transport: &Arc<Transport>) -> bool {
+    /// One that would be made again at once, because the others are still busy, stays too.
+    fn is_idle(&self, all: &[Arc<Transport>], transport: &Arc<Transport>, setup: &Setup) -> bool {
         let same = |other: &&Arc<Transport>| other.endpoint == transport.endpoint && other.generation == transport.generation;
         let first = all.iter().find(same).is_some_and(|first| Arc::ptr_eq(first, transport));
-        !first && transport.in_flight() == 0 && transport.idle() > self.plugin.shared.tuning.idle
+        let calls: usize = all.iter().filter(same).map(|other| other.in_flight()).sum();
+        let busy = calls.saturating_mul(2) > setup.limits.in_flight;
+        !first && !busy && transport.in_flight() == 0 && transport.idle() > self.plugin.shared.tuning.idle
     }
 }
