@@ -86,7 +86,7 @@ async fn offered(plugin: &Arc<Plugin>, endpoint: &Endpoint) -> Result<Vec<SlotNa
     let slots: Vec<SlotName> = lease.capabilities().slots.iter().copied().collect();
     if slots.is_empty() {
         let message = format!(
-            "--remote {name}={endpoint}: its manifest advertises no slot (`weir.dev/slot.…`); hooks are called by an operator alone"
+            "--remote {name}={endpoint}: its manifest advertises no slot (`weir.dev/slot.…`), and it has no lifecycle hooks"
         );
         return Err(Failure { exit: Exit::Incompatible, message });
     }

@@ -25,10 +25,8 @@ fn diagnostics(tap: &mut String, ran: &Ran) {
     tap.push_str("  ---\n");
     tap.push_str(&format!("  severity: {severity}\n"));
     let messages: Vec<String> = ran.misses.iter().map(|miss| shown(&line(miss))).collect();
-    tap.push_str("  messages:\n");
-    for message in messages {
-        tap.push_str(&format!("    - {}\n", json!(message)));
-    }
+    // One text: readers of TAP know scalars, and not every list.
+    tap.push_str(&format!("  message: {}\n", json!(messages.join("\n"))));
     tap.push_str(&format!("  duration_ms: {:.3}\n", ran.time.as_secs_f64() * 1000.0));
     tap.push_str("  ...\n");
 }
