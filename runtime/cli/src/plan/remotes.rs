@@ -85,9 +85,8 @@ async fn offered(plugin: &Arc<Plugin>, endpoint: &Endpoint) -> Result<Vec<SlotNa
     let lease = plugin.acquire(REACH).await.map_err(|error| unreached(name, endpoint, &error))?;
     let slots: Vec<SlotName> = lease.capabilities().slots.iter().copied().collect();
     if slots.is_empty() {
-        let message = format!(
-            "--remote {name}={endpoint}: its manifest advertises no slot (`weir.dev/slot.…`), and it has no lifecycle hooks"
-        );
+        let message =
+            format!("--remote {name}={endpoint}: its manifest advertises no slot (`weir.dev/slot.…`), and it has no lifecycle hooks");
         return Err(Failure { exit: Exit::Incompatible, message });
     }
     Ok(slots)
