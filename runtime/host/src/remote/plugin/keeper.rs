@@ -108,8 +108,7 @@ impl Keeper {
             count = count.saturating_add(1);
             calls = calls.saturating_add(transport.in_flight());
         }
-        // A second connection pays when the first carries more than half of what may be in flight.
-        count == 0 || (count < setup.limits.connections.min(2) && calls.saturating_mul(2) > setup.limits.in_flight)
+        count == 0 || (count < setup.limits.connections.min(2) && is_busy(setup, calls))
     }
 
     fn done(&mut self, done: Done) {
@@ -188,6 +187,11 @@ impl Keeper {
         }
         next
     }
+}
+
+/// Whether so many calls to an endpoint are worth a second connection: more than half of what may be in flight.
+fn is_busy(setup: &Setup, calls: usize) -> bool {
+    calls.saturating_mul(2) > setup.limits.in_flight
 }
 
 impl Plugin {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use super::Keeper;
+use super::{Keeper, is_busy};
 use crate::remote::{setup::Setup, transport::Transport};
 
 impl Keeper {
@@ -33,7 +33,6 @@ impl Keeper {
         let same = |other: &&Arc<Transport>| other.endpoint == transport.endpoint && other.generation == transport.generation;
         let first = all.iter().find(same).is_some_and(|first| Arc::ptr_eq(first, transport));
         let calls: usize = all.iter().filter(same).map(|other| other.in_flight()).sum();
-        let busy = calls.saturating_mul(2) > setup.limits.in_flight;
-        !first && !busy && transport.in_flight() == 0 && transport.idle() > self.plugin.shared.tuning.idle
+        !first && !is_busy(setup, calls) && transport.in_flight() == 0 && transport.idle() > self.plugin.shared.tuning.idle
     }
 }
