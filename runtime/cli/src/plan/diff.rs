@@ -7,7 +7,7 @@ use weir_api::manifest::{self, Source};
 use weir_core::policy::Policies;
 use weir_harness::{
     changes::{self, Change},
-    pass::{Kinds, Report},
+    pass::{Kinds, Manifests, Report},
     sources,
 };
 
@@ -32,12 +32,12 @@ impl Against {
         Some(if path.as_os_str().is_empty() { Self::Cluster } else { Self::Files(path.clone()) })
     }
 
-    fn read(&self, args: &args::Plan) -> anyhow::Result<Vec<Source>> {
+    fn read(&self, args: &args::Plan, desired: &[Source], kinds: &Kinds) -> anyhow::Result<Vec<Source>> {
         match self {
             Self::Files(path) => Ok(sources::read(std::slice::from_ref(path))?),
             Self::Cluster => {
                 let flags = Flags { kubeconfig: args.kubeconfig.clone(), timeout: std::time::Duration::from_secs(120) };
-                let namespaces = namespaces(args)?;
+                let namespaces = namespaces(args, desired, kinds);
                 let live = cluster::ask(&flags, |client, deadline| async move {
                     live::read(client, &namespaces, &args.operator_namespace, deadline).await
                 })?;
@@ -48,12 +48,11 @@ impl Against {
 }
 
 /// The namespaces of the manifests: of the others nothing is needed.
-fn namespaces(args: &args::Plan) -> anyhow::Result<Vec<String>> {
-    let kinds = Kinds::new()?;
-    let objects = manifest::values(sources::read(&args.filenames)?, kinds.schemas(), &args.namespace);
+fn namespaces(args: &args::Plan, desired: &[Source], kinds: &Kinds) -> Vec<String> {
+    let objects = manifest::values(desired.to_vec(), kinds.schemas(), &args.namespace);
     let all = objects.iter().map(|object| live::text(object, "/metadata/namespace").to_owned()).filter(|namespace| !namespace.is_empty());
     let all: std::collections::BTreeSet<String> = all.chain([args.namespace.clone()]).collect();
-    Ok(all.into_iter().collect())
+    all.into_iter().collect()
 }
 
 /// Plans, and compares.
@@ -61,10 +60,12 @@ fn namespaces(args: &args::Plan) -> anyhow::Result<Vec<String>> {
 /// # Errors
 /// What cannot be read.
 pub(super) fn changes(args: &args::Plan, against: &Against, policies: &Policies) -> anyhow::Result<(Report, Vec<Change>)> {
-    let observed = against.read(args)?;
     let kinds = Kinds::new()?;
+    // Once: they may come from standard input.
+    let desired = sources::read(&args.filenames)?;
+    let observed = against.read(args, &desired, &kinds)?;
     let live: Vec<Value> = manifest::values(observed.clone(), kinds.schemas(), &args.namespace);
-    let report = super::with(args, observed, policies)?;
+    let report = super::with(args, &Manifests { desired, observed }, &kinds, policies)?;
     let changes = changes::changes(&report, &live);
     Ok((report, changes))
 }

@@ -9,7 +9,6 @@ mod watch;
 use std::{io::Write, rc::Rc};
 
 use serde_json::Value;
-use weir_api::manifest::Source;
 use weir_core::policy::Policies;
 use weir_harness::{
     pass::{self, Artifacts, Kinds, Manifests, Options, Pull, Report, Untaken, core_artifact},
@@ -84,15 +83,13 @@ fn once(args: &args::Plan, host: &Wasm) -> anyhow::Result<Planned> {
 /// When an input cannot be read at all.
 pub fn plan(args: &args::Plan, policies: &Policies) -> anyhow::Result<Report> {
     let observed = args.observed.as_ref().map(|dir| sources::read(std::slice::from_ref(dir))).transpose()?;
-    with(args, observed.unwrap_or_default(), policies)
+    with(args, &Manifests { desired: sources::read(&args.filenames)?, observed: observed.unwrap_or_default() }, &Kinds::new()?, policies)
 }
 
-/// Plans every DataPlane of the manifests, with this as what is there.
-fn with(args: &args::Plan, observed: Vec<Source>, policies: &Policies) -> anyhow::Result<Report> {
-    let kinds = Kinds::new()?;
-    let manifests = Manifests { desired: sources::read(&args.filenames)?, observed };
+/// Plans every DataPlane of the manifests.
+fn with(args: &args::Plan, manifests: &Manifests, kinds: &Kinds, policies: &Policies) -> anyhow::Result<Report> {
     let artifacts = artifacts(args)?;
-    Ok(pass::pass(&manifests, &artifacts, &options(args), &kinds, policies)?)
+    Ok(pass::pass(manifests, &artifacts, &options(args), kinds, policies)?)
 }
 
 fn options(args: &args::Plan) -> Options {
